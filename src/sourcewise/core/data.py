@@ -1,0 +1,111 @@
+"""The one shape in which labelled sources reach the mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.floating]
+IntArray = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class SourceData:
+    """Rows grouped by source, so that every source is one contiguous slice.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+        Features; the rows of source ``i`` are ``starts[i]:starts[i + 1]``.
+    y : array of shape (n_rows,)
+        Class codes ``0 .. n_classes - 1``, or real targets when ``n_classes`` is 0.
+    starts : int array of shape (n_sources + 1,)
+        Where each source begins, and the number of rows at the end.
+    reference : int
+        Position of the trusted source.
+    row_shares : array of shape (n_rows,)
+        How much a row counts within its source; they sum to 1 in each source
+        (``1 / m_i`` unless rows carry sample weights).
+    n_classes : int
+        Number of classes, 0 for regression.
+    """
+
+    X: FloatArray
+    y: NDArray[np.generic]
+    starts: IntArray
+    reference: int
+    row_shares: FloatArray
+    n_classes: int
+
+    @property
+    def n_sources(self) -> int:
+        """Number of sources, the reference included."""
+        return len(self.starts) - 1
+
+    @property
+    def row_counts(self) -> IntArray:
+        """Rows of each source."""
+        return np.diff(self.starts)
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Effective sizes ``m_i = 1 / sum_j share_j^2``.
+
+        McDiarmid's inequality in the proof of Theorem 1 sees a row through the square of its
+        share, so this is the size the bound asks for. Without sample weights it is the number of
+        rows.
+        """
+        squares = np.add.reduceat(self.row_shares.astype(np.float64) ** 2, self.starts[:-1])
+        return np.asarray(1.0 / squares)
+
+    @property
+    def source_of_row(self) -> IntArray:
+        """Position of each row's source."""
+        return np.repeat(np.arange(self.n_sources), self.row_counts)
+
+    def rows(self, source: int) -> slice:
+        """Rows of one source."""
+        return slice(int(self.starts[source]), int(self.starts[source + 1]))
+
+    def slices(self) -> Iterator[slice]:
+        """Rows of every source in turn."""
+        return (self.rows(i) for i in range(self.n_sources))
+
+    def with_features(self, X: FloatArray) -> SourceData:
+        """Return the same rows under other features."""
+        return replace(self, X=X)
+
+
+def group_rows(
+    X: FloatArray,
+    y: NDArray[np.generic],
+    source_of_row: IntArray,
+    *,
+    reference: int,
+    n_classes: int,
+    sample_weight: FloatArray | None = None,
+) -> tuple[SourceData, IntArray]:
+    """Group rows by source, keeping their order within a source.
+
+    Returns
+    -------
+    data : SourceData
+    order : int array of shape (n_rows,)
+        Row ``k`` of ``data`` is row ``order[k]`` of the input.
+    """
+    order = np.argsort(source_of_row, kind="stable")
+    if (order[1:] > order[:-1]).all():
+        order = np.arange(len(order))
+    else:
+        X, y = X[order], y[order]
+    counts = np.bincount(source_of_row)
+    starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+    if sample_weight is None:
+        shares = np.repeat(1.0 / counts, counts)
+    else:
+        weight = sample_weight[order].astype(np.float64)
+        shares = weight / np.repeat(np.add.reduceat(weight, starts[:-1]), counts)
+    return SourceData(X, y, starts, reference, shares, n_classes), order
