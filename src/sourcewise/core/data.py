@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ class SourceData:
     """
 
     X: FloatArray
-    y: NDArray[np.generic]
+    y: Any  # class codes or real targets: integers or floats
     starts: IntArray
     reference: int
     row_shares: FloatArray
@@ -73,6 +74,22 @@ class SourceData:
     def slices(self) -> Iterator[slice]:
         """Rows of every source in turn."""
         return (self.rows(i) for i in range(self.n_sources))
+
+    def select(self, sources: Sequence[int]) -> SourceData:
+        """Return some sources, the reference among them, in the order asked for."""
+        positions = [int(i) for i in sources]
+        if positions == list(range(self.n_sources)):
+            return self
+        rows = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in positions])
+        counts = self.row_counts[positions]
+        return SourceData(
+            self.X[rows],
+            self.y[rows],
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
+            positions.index(self.reference),
+            self.row_shares[rows],
+            self.n_classes,
+        )
 
     def with_features(self, X: FloatArray) -> SourceData:
         """Return the same rows under other features."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from sourcewise.core.data import FloatArray
 
@@ -48,3 +51,33 @@ class Discrepancies:
     standard_errors: FloatArray
     p_values: FloatArray
     witnesses: tuple[Witness, ...]
+
+    @classmethod
+    def of_reference(cls, n: int = 1) -> Discrepancies:
+        """Discrepancies of ``n`` copies of the reference: none."""
+        return cls(np.zeros(n), np.zeros(n), np.ones(n), (NO_WITNESS,) * n)
+
+    def select(self, positions: Sequence[int]) -> Discrepancies:
+        """Return those of some sources, in the order asked for."""
+        chosen = np.asarray(positions, dtype=np.intp)
+        return Discrepancies(
+            self.values[chosen],
+            self.standard_errors[chosen],
+            self.p_values[chosen],
+            tuple(self.witnesses[i] for i in positions),
+        )
+
+    def with_reference(self, position: int) -> Discrepancies:
+        """Return these with the reference inserted at its position."""
+        n = len(self.values)
+        order = np.insert(np.arange(1, n + 1), position, 0).tolist()
+        return Discrepancies.of_reference().append(self).select(order)
+
+    def append(self, other: Discrepancies) -> Discrepancies:
+        """Return these and then the others."""
+        return Discrepancies(
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.standard_errors, other.standard_errors]),
+            np.concatenate([self.p_values, other.p_values]),
+            self.witnesses + other.witnesses,
+        )

@@ -1,0 +1,297 @@
+"""What the reference and the sources tell each other for the ``local`` discrepancy.
+
+The reference sends out fold models; a source answers with its losses under them (a few numbers),
+with fold models of its own and their cross-fitted loss. Nothing a source answers depends on
+another source, so sources can be asked in any order, anywhere, and new ones added later.
+
+To choose the trade-off, discrepancies are needed again without each validation fold of the
+reference. Leaving out a validation fold and an inner fold is symmetric in the two, so the models
+of all pairs of folds serve every validation fold at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.discrepancy.local import (
+    TwoSided,
+    from_cauchy,
+    to_cauchy,
+    two_sample_p_values,
+)
+from sourcewise.core.folds import stratified_folds
+from sourcewise.core.linear import Family, kept_shares
+
+RowLoss = Callable[[FloatArray, Any], FloatArray]
+
+
+@dataclass(frozen=True)
+class ReferenceFolds:
+    """Repeated folds of the reference, and the held-out sets they give.
+
+    Attributes
+    ----------
+    folds : int array of shape (n_repeats, n_reference_rows)
+    n_folds : int
+    """
+
+    folds: IntArray
+    n_folds: int
+
+    @classmethod
+    def draw(
+        cls,
+        labels: NDArray[np.generic] | None,
+        n_rows: int,
+        n_folds: int,
+        n_repeats: int,
+        seed: int,
+    ) -> ReferenceFolds:
+        """Draw the folds of all repeats."""
+        rng = np.random.default_rng(seed)
+        drawn = [stratified_folds(labels, n_rows, n_folds, rng) for _ in range(n_repeats)]
+        return cls(np.stack(drawn), n_folds)
+
+    @property
+    def held_out(self) -> NDArray[np.bool_]:
+        """Validation masks of shape (n_repeats * n_folds, n_reference_rows)."""
+        masks = self.folds[:, None, :] == np.arange(self.n_folds)[None, :, None]
+        return np.asarray(masks.reshape(-1, self.folds.shape[1]))
+
+
+@dataclass(frozen=True)
+class ReferenceEvidence:
+    """The reference's fold models and their losses on the reference's own held-out rows.
+
+    Set 0 uses the whole reference; set ``1 + v`` leaves out validation fold ``v``.
+
+    Attributes
+    ----------
+    models : batch of fold models, as the family returns them
+    average : array of shape (n_sets, n_models)
+        How each set averages the models' losses on other rows.
+    losses : array of shape (n_sets, n_reference_rows)
+        Cross-fitted losses, NaN on rows that the set leaves out.
+    shares : array of shape (n_sets, n_reference_rows)
+        Row shares of each set.
+    tested : int array of shape (n_tests,)
+        Models that leave out one fold only, for the p-values.
+    test_means, test_squares, test_sizes : arrays of shape (n_tests,)
+        Loss of each such model on its held-out fold: mean, sum of squared deviations, rows.
+    """
+
+    models: Any
+    average: FloatArray
+    losses: FloatArray
+    shares: FloatArray
+    tested: IntArray
+    test_means: FloatArray
+    test_squares: FloatArray
+    test_sizes: FloatArray
+
+
+@dataclass(frozen=True)
+class SourceEvidence:
+    """What some sources have told; the first axis of every array runs over them.
+
+    Attributes
+    ----------
+    under_reference : array of shape (n_sources, n_sets)
+        Mean loss under the reference's models.
+    own : array of shape (n_sources,)
+        Cross-fitted mean loss under the source's own models, NaN if it has one row.
+    variance_under, variance_own : arrays of shape (n_sources,)
+        Of a row's loss under the reference's models (set 0) and under its own; NaN if one row.
+    sizes : array of shape (n_sources,)
+        Effective number of rows.
+    on_reference : array of shape (n_sources, n_reference_rows)
+        Loss of the source's own models on each reference row, NaN if it has one row.
+    p_values : array of shape (n_sources,)
+        Against "same distribution as the reference".
+    """
+
+    under_reference: FloatArray
+    own: FloatArray
+    variance_under: FloatArray
+    variance_own: FloatArray
+    sizes: FloatArray
+    on_reference: FloatArray
+    p_values: FloatArray
+
+    def append(self, other: SourceEvidence) -> SourceEvidence:
+        """Evidence of these sources and then the others."""
+        return SourceEvidence(
+            *(
+                np.concatenate([getattr(self, f.name), getattr(other, f.name)])
+                for f in fields(SourceEvidence)
+            )
+        )
+
+
+def reference_evidence(
+    X: FloatArray,
+    y: Any,
+    shares: FloatArray,
+    folds: ReferenceFolds,
+    family: Family,
+    row_loss: RowLoss,
+    setting: float,
+) -> ReferenceEvidence:
+    """Fit the reference's fold models, all pairs of folds included, and judge them."""
+    k, n_repeats = folds.n_folds, len(folds.folds)
+    pairs = list(combinations(range(k), 2))
+    left_out = [
+        np.isin(folds.folds[r], group)
+        for r in range(n_repeats)
+        for group in [*((f,) for f in range(k)), *pairs]
+    ]
+    per_repeat = k + len(pairs)
+    index = {pair: k + p for p, pair in enumerate(pairs)}
+    n_rows = len(X)
+    size = 1.0 / np.sum(shares**2)
+    weights = np.stack([size * np.where(out, 0.0, shares) for out in left_out], axis=1)
+    models = family.fit(X, y, weights, np.full(len(left_out), setting))
+    all_losses = row_loss(family.predict(models, X), y)
+
+    n_sets = 1 + n_repeats * k
+    average = np.zeros((n_sets, len(left_out)))
+    losses = np.full((n_sets, n_rows), np.nan)
+    set_shares = np.empty((n_sets, n_rows))
+    own = np.zeros(n_rows)
+    set_shares[0] = shares
+    for r in range(n_repeats):
+        base = r * per_repeat
+        fold = folds.folds[r]
+        own += all_losses[base + fold, np.arange(n_rows)] / n_repeats
+        mass = np.bincount(fold, shares, minlength=k)
+        average[0, base : base + k] = mass / n_repeats
+        for v in range(k):
+            s = 1 + r * k + v
+            set_shares[s] = kept_shares(shares, fold == v)
+            for f in range(k):
+                if f != v:
+                    model = base + index[min(v, f), max(v, f)]
+                    average[s, model] = mass[f] / (1.0 - mass[v])
+                    losses[s, fold == f] = all_losses[model, fold == f]
+    losses[0] = own
+    tested = np.concatenate([r * per_repeat + np.arange(k) for r in range(n_repeats)])
+    own_fold = np.stack([left_out[m] for m in tested])
+    means, squares, test_sizes = _moments(all_losses[tested], np.where(own_fold, shares, 0.0))
+    return ReferenceEvidence(
+        models, average, losses, set_shares, tested, means, squares, test_sizes
+    )
+
+
+def _moments(losses: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, sum of squared deviations and effective size along the last axis."""
+    shares = shares / shares.sum(axis=-1, keepdims=True)
+    sizes = 1.0 / np.sum(shares**2, axis=-1)
+    means = np.sum(losses * shares, axis=-1)
+    squares = sizes * np.sum(shares * (losses - means[..., None]) ** 2, axis=-1)
+    return means, squares, sizes
+
+
+def source_evidence(
+    data: SourceData,
+    asked: Sequence[int],
+    seeds: Sequence[int],
+    reference: ReferenceEvidence,
+    trusted: tuple[FloatArray, Any],
+    n_folds: int,
+    family: Family,
+    row_loss: RowLoss,
+    setting: float,
+) -> SourceEvidence:
+    """Ask the sources at positions ``asked``; ``seeds`` draw their folds."""
+    answers = [
+        _ask(data, i, seed, reference, trusted, n_folds, family, row_loss, setting)
+        for i, seed in zip(asked, seeds, strict=True)
+    ]
+    columns = zip(*answers, strict=True)
+    return SourceEvidence(*(np.array(column) for column in columns))
+
+
+def _ask(
+    data: SourceData,
+    source: int,
+    seed: int,
+    reference: ReferenceEvidence,
+    trusted: tuple[FloatArray, Any],
+    n_folds: int,
+    family: Family,
+    row_loss: RowLoss,
+    setting: float,
+) -> tuple[Any, ...]:
+    rows = data.rows(source)
+    X, y, shares = data.X[rows], data.y[rows], data.row_shares[rows]
+    n_rows = len(X)
+    losses = row_loss(family.predict(reference.models, X), y)
+    under = reference.average @ (losses @ shares)
+    means, squares, size = _moments(losses[reference.tested], shares)
+    reference_tests = to_cauchy(
+        two_sample_p_values(
+            means,
+            squares,
+            size,
+            reference.test_means,
+            reference.test_squares,
+            reference.test_sizes,
+        )
+    ).mean()
+    if n_rows == 1:
+        nothing = np.full(reference.losses.shape[1], np.nan)
+        return under, np.nan, np.nan, np.nan, size, nothing, from_cauchy(reference_tests)
+    k = min(n_folds, n_rows)
+    labels = y if data.n_classes else None
+    fold = stratified_folds(labels, n_rows, k, np.random.default_rng(seed))
+    in_fold = fold == np.arange(k)[:, None]
+    models = family.fit(X, y, size * np.where(in_fold, 0.0, shares).T, np.full(k, setting))
+    own_losses = row_loss(family.predict(models, X), y)
+    trusted_losses = row_loss(family.predict(models, trusted[0]), trusted[1])
+    own_tests = to_cauchy(
+        two_sample_p_values(
+            *_moments(own_losses, np.where(in_fold, shares, 0.0)),
+            *_moments(trusted_losses, reference.shares[0]),
+        )
+    ).mean()
+    own = own_losses[fold, np.arange(n_rows)]
+    _, square_under, _ = _moments(reference.average[0] @ losses, shares)
+    mean_own, square_own, _ = _moments(own, shares)
+    freedom = np.maximum(size - 1.0, 1e-9)
+    return (
+        under,
+        mean_own,
+        square_under / freedom,
+        square_own / freedom,
+        size,
+        np.bincount(fold, shares, minlength=k) @ trusted_losses,
+        from_cauchy(0.5 * (reference_tests + own_tests)),
+    )
+
+
+def compare(reference: ReferenceEvidence, sources: SourceEvidence, chosen_set: int = 0) -> TwoSided:
+    """Differences of every source from the reference, on one set of reference rows."""
+    shares = reference.shares[chosen_set]
+    kept = shares > 0
+    own_mean, own_square, size = _moments(reference.losses[chosen_set, kept], shares[kept])
+    foreign_mean, foreign_square, _ = _moments(sources.on_reference[:, kept], shares[kept])
+
+    def error(theirs: FloatArray, ours: FloatArray) -> FloatArray:
+        # One row has no variance of its own; the reference's stands in.
+        ours = ours / np.maximum(size - 1.0, 1e-9)
+        theirs = np.where(np.isnan(theirs), ours, theirs)
+        return np.asarray(np.sqrt(theirs / sources.sizes + ours / size))
+
+    return TwoSided(
+        a=sources.under_reference[:, chosen_set] - own_mean,
+        b=foreign_mean - sources.own,
+        error_a=error(sources.variance_under, own_square),
+        error_b=error(sources.variance_own, foreign_square),
+    )

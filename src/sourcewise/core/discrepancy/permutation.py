@@ -1,0 +1,231 @@
+"""Exact tests of "this source is distributed as the reference", by reshuffling membership."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.discrepancy.moments import SourceRows, ridge_solution, weighted_moments
+
+# Entries of one rows-by-permutations array; 32 MB in double precision.
+_BLOCK_ENTRIES = 2**22
+
+# A permutation that undoes another differs by rounding only and has to count as a tie.
+_TIE = 1e-9
+
+# Statistics of a block of memberships: one row a criterion (the later ones break ties of the
+# earlier), one column a membership.
+Statistic = Callable[[FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class PooledRows:
+    """Rows of a source followed by those of the reference.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+    targets : array of shape (n_rows, n_targets)
+    weights : array of shape (n_rows,)
+        Weight of a row, whichever side it is put on: 1, or with sample weights the share times
+        the number of rows of the source it came from.
+    in_source : bool array of shape (n_rows,)
+    """
+
+    X: FloatArray
+    targets: FloatArray
+    weights: FloatArray
+    in_source: NDArray[np.bool_]
+
+
+def pool(source: SourceRows, reference: SourceRows) -> PooledRows:
+    """Put the rows of both sides together."""
+    sides = (source, reference)
+    return PooledRows(
+        np.concatenate([side.X for side in sides]),
+        np.concatenate([side.targets for side in sides]),
+        np.concatenate([side.shares * len(side.shares) for side in sides]),
+        np.repeat([True, False], [len(side.shares) for side in sides]),
+    )
+
+
+def source_generators(
+    data: SourceData, seed: int, source_seeds: IntArray | None, purpose: int
+) -> list[np.random.Generator]:
+    """One random stream a source that no other source can disturb.
+
+    ``source_seeds`` are the positions unless given; ``purpose`` keeps streams for different uses
+    apart.
+    """
+    seeds = np.arange(data.n_sources) if source_seeds is None else source_seeds
+    if len(seeds) != data.n_sources:
+        raise ValueError(f"There are {data.n_sources} sources but {len(seeds)} source_seeds.")
+    return [np.random.default_rng([purpose, seed, int(s)]) for s in seeds]
+
+
+def permutation_p_value(
+    statistic: Statistic,
+    in_source: NDArray[np.bool_],
+    groups: Sequence[IntArray],
+    n_permutations: int,
+    rng: np.random.Generator,
+) -> float:
+    r"""Compare the observed membership with random ones of the same sizes.
+
+    .. math:: p = \frac{1 + \#\{b : S_b \ge S_{obs}\}}{B + 1}
+
+    Rows stay whole; only which side they belong to is drawn anew, within each group of rows. If
+    the rows of a group are exchangeable the observed membership is one among equals, so
+    :math:`P(p \le u) \le u` for every sample size, dimension and statistic.
+
+    Parameters
+    ----------
+    statistic : callable
+        Maps memberships of shape (n_rows, n) (1 in the source, 0 in the reference) to an array
+        of shape (n_criteria, n), large when the sides differ; must treat all rows alike.
+    in_source : bool array of shape (n_rows,)
+    groups : sequence of int arrays
+        Partition of the rows.
+    n_permutations : int
+        0 gives NaN.
+    rng : numpy Generator
+    """
+    if n_permutations == 0:
+        return float("nan")
+    observed = statistic(in_source.astype(np.float64)[:, None])[:, 0]
+    n_rows = len(in_source)
+    block = max(1, _BLOCK_ENTRIES // n_rows)
+    n_at_least = 0
+    for first in range(0, n_permutations, block):
+        n = min(block, n_permutations - first)
+        members = np.empty((n_rows, n))
+        for rows in groups:
+            members[rows] = rng.permuted(np.tile(in_source[rows], (n, 1)), axis=1).T
+        n_at_least += int(np.count_nonzero(_at_least(statistic(members), observed)))
+    return (1 + n_at_least) / (n_permutations + 1)
+
+
+def _at_least(drawn: FloatArray, observed: FloatArray) -> NDArray[np.bool_]:
+    """Lexicographic ``drawn >= observed``, column by column."""
+    result = np.ones(drawn.shape[1], dtype=np.bool_)
+    for values, value in zip(drawn[::-1], observed[::-1], strict=True):
+        tolerance = _TIE * max(abs(value), 1e-4)
+        result = (values > value + tolerance) | ((values >= value - tolerance) & result)
+    return result
+
+
+def separation_statistic(
+    pooled: PooledRows,
+    *,
+    ridge: float,
+    parts: Sequence[IntArray],
+    part_weights: FloatArray,
+    held_out: bool,
+) -> Statistic:
+    r"""Difference of 0/1 losses at the separating model, for many memberships at once.
+
+    The separating model is :math:`w = (2 G + \rho I)^{-1} (b_T - b_i)` with the Gram matrix
+    :math:`G` of both sides pooled, which no permutation changes: all permuted models are one
+    matrix product and their losses a second one. The statistic is
+    :math:`\epsilon_i(w) - \epsilon_T(w)`, the largest over classes. It takes few different
+    values, and only one where the rows can be separated perfectly, so that ties are broken by
+    the same difference of mean margins :math:`t\,x^\top w`.
+
+    Parameters
+    ----------
+    pooled : PooledRows
+        With targets of plus and minus one. Weights are normalised to sum to 1 on each side.
+    ridge : float
+    parts : sequence of int arrays
+        Partition of the rows: the losses of a part are means over its own rows.
+    part_weights : array of shape (n_parts,)
+        How the differences of the parts are averaged; a part of weight zero is not evaluated.
+    held_out : bool
+        Whether the model that a part is judged by is fitted without it.
+    """
+    X, targets, weights = pooled.X, pooled.targets, pooled.weights
+    n_parts = len(parts)
+    moments = [weighted_moments(X[p], targets[p], weights[p]) for p in parts]
+    grams = np.stack([gram for gram, _ in moments])
+    crosses = np.stack([cross for _, cross in moments])
+    masses = np.array([weights[p].sum() for p in parts])
+    # Sums over the other parts rather than differences: an empty side has to have mass zero.
+    fitted_on = ~np.eye(n_parts, dtype=np.bool_) | (not held_out)
+    fits = np.stack([_share(2.0 * grams[k].sum(axis=0), masses[k].sum()) for k in fitted_on])
+    inverses = ridge_solution(fits, np.broadcast_to(np.eye(X.shape[1]), fits.shape), ridge)
+    evaluated = [k for k in range(n_parts) if part_weights[k] > 0.0]
+
+    def statistic(members: FloatArray) -> FloatArray:
+        in_source = [weights[p][:, None] * members[p] for p in parts]
+        in_reference = [weights[p][:, None] * (1.0 - members[p]) for p in parts]
+        source_mass = np.stack([s.sum(axis=0) for s in in_source])
+        reference_mass = np.stack([r.sum(axis=0) for r in in_reference])
+        best = np.full((2, members.shape[1]), -np.inf)
+        for c in range(targets.shape[1]):
+            source_cross = np.stack(
+                [X[p].T @ (targets[p, c, None] * s) for p, s in zip(parts, in_source, strict=True)]
+            )
+            reference_cross = crosses[:, :, c, None] - source_cross
+            totals = np.zeros_like(best)
+            for k in evaluated:
+                others, rows = fitted_on[k], parts[k]
+                direction = _mean(reference_cross[others], reference_mass[others])
+                direction -= _mean(source_cross[others], source_mass[others])
+                margins = (X[rows] @ (inverses[k] @ direction)) * targets[rows, c, None]
+                contrast = _share(in_source[k], source_mass[k])
+                contrast -= _share(in_reference[k], reference_mass[k])
+                totals[0] += part_weights[k] * np.sum(contrast, axis=0, where=margins < 0.0)
+                totals[1] -= part_weights[k] * np.einsum("jb,jb->b", contrast, margins)
+            best = np.maximum(best, totals)
+        return best
+
+    return statistic
+
+
+def _mean(sums: FloatArray, masses: FloatArray) -> FloatArray:
+    return _share(sums.sum(axis=0), masses.sum(axis=0))
+
+
+def _share(part: FloatArray, mass: FloatArray | np.floating) -> FloatArray:
+    """Normalise by a mass that is zero only where there is nothing to normalise."""
+    return np.asarray(part / np.where(mass > 0.0, mass, 1.0))
+
+
+def moment_statistic(pooled: PooledRows) -> Statistic:
+    r"""Ridge-regularised Hotelling distance between target moments, for real targets.
+
+    With the target :math:`u` standardised over both sides, each row has the moments
+    :math:`\phi = (u\,x, u, u^2)`, standardised in turn, and the statistic is
+    :math:`\Delta^\top (S + 0.1 I)^{-1} \Delta` with :math:`\Delta` the difference of mean
+    :math:`\phi` and :math:`S` its pooled correlation matrix: the first block sees shuffled and
+    flipped targets, the second a shift, the third a change of scale. No permutation changes
+    :math:`S`, which spares the eigenvalue problem per permutation that the discrepancy itself
+    would ask for.
+    """
+    weights = pooled.weights
+    shares = weights / weights.sum()
+    u = _standardised(pooled.targets, shares)
+    phi = _standardised(np.hstack([u * pooled.X, u, u**2]), shares)
+    correlation, _ = weighted_moments(phi, u, shares)
+    inverse = ridge_solution(correlation[None], np.eye(phi.shape[1])[None], 0.1)[0]
+
+    def statistic(members: FloatArray) -> FloatArray:
+        source = weights[:, None] * members
+        reference = weights[:, None] - source
+        contrast = _share(source, source.sum(axis=0)) - _share(reference, reference.sum(axis=0))
+        delta = phi.T @ contrast
+        return np.asarray(np.sum(delta * (inverse @ delta), axis=0, keepdims=True))
+
+    return statistic
+
+
+def _standardised(columns: FloatArray, shares: FloatArray) -> FloatArray:
+    centred = columns - shares @ columns
+    deviation = np.sqrt(shares @ centred**2)
+    # A constant column is rounding noise after centring; it must not be blown up to unit size.
+    live = deviation > 1e-9 * np.sqrt(shares @ columns**2)
+    return np.asarray(np.where(live, centred / np.where(live, deviation, 1.0), 0.0))

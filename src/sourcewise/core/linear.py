@@ -1,0 +1,232 @@
+"""The default learners: regularised logistic regression and ridge, a whole grid at a time.
+
+A *family* is what the discrepancies and the choice of the trade-off need of a learner: fit many
+row weightings of some rows, predict with all of them. Families for arbitrary estimators live
+outside the core and offer the same two calls.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.logistic import fit_logistic, n_outputs, probabilities
+from sourcewise.core.logistic_grid import GridProblem, solve_grid
+
+MAX_COLUMNS = 4096  # scores a row gets at a time, over all models of a batch
+# A free intercept would run off to infinity on a source with one class; this holds it without
+# being felt elsewhere.
+INTERCEPT_PENALTY = 1e-3
+
+
+class Family(Protocol):
+    """A learner with a grid of settings, fitted to many weightings at once."""
+
+    settings: FloatArray
+
+    def fit(self, X: FloatArray, y: Any, row_weights: FloatArray, settings: FloatArray) -> Any:
+        """Fit one model for each column of ``row_weights`` (n_rows, n_models)."""
+
+    def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> Any:
+        """Fit every weighting under every setting; models in (weighting, setting) order."""
+
+    def predict(self, models: Any, X: FloatArray) -> FloatArray:
+        """Return probabilities (n_models, n_rows, n_classes) or predictions (n_models, n_rows)."""
+
+    def select(self, models: Any, which: Any) -> Any:
+        """Return some of the models, as an indexed batch."""
+
+
+@dataclass(frozen=True)
+class WeightedProblems:
+    """Many weightings of one pool of sources.
+
+    Attributes
+    ----------
+    data : SourceData
+    weights : array of shape (n_problems, n_sources)
+        Source weights ``alpha``.
+    totals : array of shape (n_problems,)
+        What the row weights sum to: the number of rows that ``C`` is to be understood against.
+    held_out : bool array of shape (n_folds, n_reference_rows)
+        Reference rows that a problem may leave out.
+    fold : int array of shape (n_problems,)
+        Row of ``held_out``, or -1 for none.
+    """
+
+    data: SourceData
+    weights: FloatArray
+    totals: FloatArray
+    held_out: np.ndarray[Any, np.dtype[np.bool_]]
+    fold: IntArray
+
+    @property
+    def reference_shares(self) -> FloatArray:
+        """Shares of the reference's rows: all of them, then without each held-out set."""
+        shares = self.data.row_shares[self.data.rows(self.data.reference)]
+        return np.stack([shares, *(kept_shares(shares, mask) for mask in self.held_out)])
+
+    def row_weights(self, problem: int) -> FloatArray:
+        """Weights of all rows in one problem: ``total * alpha_i * share_j``."""
+        data = self.data
+        shares = data.row_shares
+        if self.fold[problem] >= 0:
+            shares = shares.copy()
+            shares[data.rows(data.reference)] = kept_shares(
+                shares[data.rows(data.reference)], self.held_out[self.fold[problem]]
+            )
+        per_source = self.totals[problem] * self.weights[problem]
+        return np.asarray(np.repeat(per_source, data.row_counts) * shares)
+
+
+def kept_shares(shares: FloatArray, held_out: np.ndarray[Any, np.dtype[np.bool_]]) -> FloatArray:
+    """Shares of one source's rows after some are left out; they still sum to 1."""
+    kept = np.where(held_out, 0.0, shares)
+    return np.asarray(kept / kept.sum())
+
+
+@dataclass(frozen=True)
+class LogisticFamily:
+    """L2-regularised logistic regression; the last column of ``X`` is the constant.
+
+    Attributes
+    ----------
+    n_classes : int
+    settings : array
+        Values of ``C``, as in scikit-learn.
+    penalise_constant : bool
+        Whether the constant's coefficient is penalised like the others.
+    tol : float
+    """
+
+    n_classes: int
+    settings: FloatArray
+    penalise_constant: bool = False
+    tol: float = 1e-8
+
+    def _penalty(self, n_features: int) -> FloatArray:
+        penalty = np.ones(n_features)
+        if not self.penalise_constant:
+            penalty[-1] = INTERCEPT_PENALTY
+        return penalty
+
+    def fit(
+        self, X: FloatArray, y: IntArray, row_weights: FloatArray, settings: FloatArray
+    ) -> FloatArray:
+        """Coefficients of shape (n_models, n_outputs, n_features)."""
+        return fit_logistic(
+            X,
+            y,
+            row_weights,
+            settings,
+            n_classes=self.n_classes,
+            penalty=self._penalty(X.shape[1]),
+            tol=self.tol,
+        )
+
+    def predict(self, models: FloatArray, X: FloatArray) -> FloatArray:
+        """Probabilities of shape (n_models, n_rows, n_classes)."""
+        n_models, outputs, d = models.shape
+        scores = X @ models.reshape(-1, d).T
+        return probabilities(scores.reshape(len(X), n_models, outputs).transpose(1, 0, 2))
+
+    def select(self, models: FloatArray, which: Any) -> FloatArray:
+        """Return some of the models."""
+        return np.asarray(models[which])
+
+    def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> FloatArray:
+        """Fit all problems under all settings in batches of columns."""
+        n_settings = len(settings)
+        width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))
+        # Problems of neighbouring weights start from each other, so they must share a batch.
+        order = np.lexsort((problems.fold, problems.weights[:, problems.data.reference]))
+        parts = []
+        for low in range(0, len(order), width):
+            chosen = order[low : low + width]
+            scaled = problems.weights[chosen] * problems.totals[chosen, None]
+            parts.append(
+                solve_grid(
+                    GridProblem(
+                        data=problems.data,
+                        weights=np.repeat(scaled, n_settings, axis=0).T,
+                        C=np.tile(settings, len(chosen)),
+                        fold=np.repeat(problems.fold[chosen] + 1, n_settings),
+                        reference_shares=problems.reference_shares,
+                        penalty=self._penalty(problems.data.X.shape[1]),
+                    ),
+                    tol=self.tol,
+                )
+            )
+        models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
+        return np.asarray(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
+
+
+@dataclass(frozen=True)
+class RidgeFamily:
+    """Ridge regression; the last column of ``X`` is the constant, which is not penalised.
+
+    A model minimises ``sum_j r_j (x_j'w - y_j)^2 + |w|^2 / C``.
+    """
+
+    settings: FloatArray
+
+    def _penalty(self, n_features: int) -> FloatArray:
+        penalty = np.ones(n_features)
+        penalty[-1] = 1e-8
+        return penalty
+
+    def fit(
+        self, X: FloatArray, y: FloatArray, row_weights: FloatArray, settings: FloatArray
+    ) -> FloatArray:
+        """Coefficients of shape (n_models, 1, n_features)."""
+        columns, which = np.unique(row_weights, axis=1, return_inverse=True)
+        grams = np.stack([X.T @ (X * r[:, None]) for r in columns.T])
+        moments = (columns * y[:, None]).T @ X
+        which = which.ravel()
+        return self._solve(grams[which], moments[which], settings)
+
+    def _solve(self, grams: FloatArray, moments: FloatArray, settings: FloatArray) -> FloatArray:
+        d = moments.shape[1]
+        system = grams + np.eye(d) * (self._penalty(d) / settings[:, None])[:, None, :]
+        return np.linalg.solve(system, moments[:, :, None]).transpose(0, 2, 1)
+
+    def predict(self, models: FloatArray, X: FloatArray) -> FloatArray:
+        """Predictions of shape (n_models, n_rows)."""
+        return np.asarray(models[:, 0] @ X.T)
+
+    def select(self, models: FloatArray, which: Any) -> FloatArray:
+        """Return some of the models."""
+        return np.asarray(models[which])
+
+    def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> FloatArray:
+        """Fit all problems under all settings from the sources' Gram matrices: one pass."""
+        data = problems.data
+        d = data.X.shape[1]
+        grams = np.empty((data.n_sources, d, d))
+        moments = np.empty((data.n_sources, d))
+        for i, rows in enumerate(data.slices()):
+            weighted = data.X[rows] * data.row_shares[rows, None]
+            grams[i] = data.X[rows].T @ weighted
+            moments[i] = data.y[rows] @ weighted
+        trusted = data.rows(data.reference)
+        X_t, y_t, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
+        models = np.empty((len(problems.weights), len(settings), 1, d))
+        fold_moments = {}
+        for f in np.unique(problems.fold[problems.fold >= 0]):
+            weighted = X_t * kept_shares(shares, problems.held_out[f])[:, None]
+            fold_moments[int(f)] = (X_t.T @ weighted, y_t @ weighted)
+        for p, (alpha, f) in enumerate(zip(problems.weights, problems.fold, strict=True)):
+            G, b = np.tensordot(alpha, grams, axes=1), alpha @ moments
+            if f >= 0:
+                G_f, b_f = fold_moments[int(f)]
+                G = G + alpha[data.reference] * (G_f - grams[data.reference])
+                b = b + alpha[data.reference] * (b_f - moments[data.reference])
+            models[p] = self._solve(
+                np.broadcast_to(problems.totals[p] * G, (len(settings), d, d)),
+                np.broadcast_to(problems.totals[p] * b, (len(settings), d)),
+                settings,
+            )
+        return models.reshape(-1, 1, d)

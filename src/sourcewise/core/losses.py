@@ -1,0 +1,52 @@
+"""Losses that the discrepancies and the choice of the trade-off are measured in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sourcewise.core.data import FloatArray, IntArray
+
+CLIP = 2.0  # residuals beyond this many scale units count as this many
+
+
+def brier_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
+    """Half the squared distance between predicted probabilities and the label's indicator.
+
+    Bounded by 1, smooth, and equal to the 0/1 loss for a prediction that is certain.
+
+    Parameters
+    ----------
+    probabilities : array of shape (..., n_rows, n_classes)
+    y : int array of shape (n_rows,)
+        Class codes.
+    """
+    at_label = np.take_along_axis(
+        probabilities, np.broadcast_to(y[:, None], (*probabilities.shape[:-1], 1)), axis=-1
+    )[..., 0]
+    squares = np.einsum("...k,...k->...", probabilities, probabilities)
+    return np.asarray(0.5 * (squares - 2.0 * at_label + 1.0))
+
+
+def log_loss(probabilities: FloatArray, y: IntArray, *, floor: float = 1e-6) -> FloatArray:
+    """Negative log-probability of the label, floored so that one row cannot decide alone."""
+    at_label = np.take_along_axis(
+        probabilities, np.broadcast_to(y[:, None], (*probabilities.shape[:-1], 1)), axis=-1
+    )[..., 0]
+    return np.asarray(-np.log(np.maximum(at_label, floor)))
+
+
+def zero_one_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
+    """Return 1 where the most probable class is not the label."""
+    return np.asarray((probabilities.argmax(axis=-1) != y).astype(np.float64))
+
+
+def clipped_squared_loss(
+    predictions: FloatArray, y: FloatArray, *, scale: float, clip: float = CLIP
+) -> FloatArray:
+    """Squared error in units of ``(clip * scale)^2``, never above 1.
+
+    With ``scale`` the reference's standard deviation of the target, a constant prediction costs
+    about 0.25, as an uninformed probability does under :func:`brier_loss`: the two tasks share one
+    range of trade-offs.
+    """
+    return np.asarray(np.minimum(((predictions - y) / (clip * scale)) ** 2, 1.0))

@@ -1,0 +1,219 @@
+"""The local discrepancy: evidence, value, p-value."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy.evidence import (
+    ReferenceFolds,
+    compare,
+    reference_evidence,
+    source_evidence,
+)
+from sourcewise.core.discrepancy.local import (
+    from_cauchy,
+    local_discrepancies,
+    to_cauchy,
+    two_sample_p_values,
+)
+from sourcewise.core.folds import named_seed, stratified_folds
+from sourcewise.core.linear import LogisticFamily, RidgeFamily
+from sourcewise.core.losses import brier_loss, clipped_squared_loss
+
+FAMILY = LogisticFamily(2, np.array([1.0]), tol=1e-10)
+
+
+def make(counts, d=6, seed=0, spoil=None, n_classes=2):
+    rng = np.random.default_rng(seed)
+    n = sum(counts)
+    X = np.column_stack([rng.normal(size=(n, d)), np.ones(n)])
+    score = X[:, :d] @ rng.normal(size=d) / np.sqrt(d) * 2 + 0.5 * rng.logistic(size=n)
+    y = (score > 0).astype(int) if n_classes else score
+    source = np.repeat(np.arange(len(counts)), counts)
+    if spoil is not None:
+        spoil(y, source, rng)
+    return group_rows(X, y, source, reference=0, n_classes=n_classes)[0]
+
+
+def ask(data, asked, family=FAMILY, loss=brier_loss, n_repeats=2, seed=0, n_folds=5):
+    rows = data.rows(0)
+    trusted = data.X[rows], data.y[rows]
+    labels = trusted[1] if data.n_classes else None
+    folds = ReferenceFolds.draw(labels, len(trusted[1]), n_folds, n_repeats, seed)
+    reference = reference_evidence(*trusted, data.row_shares[rows], folds, family, loss, 1.0)
+    seeds = [named_seed(seed, i) for i in asked]
+    sources = source_evidence(data, asked, seeds, reference, trusted, n_folds, family, loss, 1.0)
+    return folds, reference, sources
+
+
+def naive(data, i, folds, seed, held_out=None):
+    """Compute the definition with explicit loops, all models fitted one by one."""
+    rows = data.rows(0)
+    X_t, y_t = data.X[rows], data.y[rows]
+    X_i, y_i = data.X[data.rows(i)], data.y[data.rows(i)]
+
+    def fit(X, y, keep):
+        return FAMILY.fit(X[keep], y[keep], np.ones((keep.sum(), 1)), np.array([1.0]))
+
+    def loss(model, X, y):
+        return brier_loss(FAMILY.predict(model, X), y)[0]
+
+    kept = np.ones(len(y_t), bool) if held_out is None else ~held_out
+    under, own, repeats = 0.0, 0.0, 0
+    for r, fold in enumerate(folds.folds):
+        if held_out is not None and r != held_out_repeat(folds, held_out):
+            continue
+        repeats += 1
+        for k in range(folds.n_folds):
+            inside = (fold == k) & kept
+            if not inside.any():
+                continue
+            model = fit(X_t, y_t, (fold != k) & kept)
+            under += loss(model, X_i, y_i).mean() * inside.sum() / kept.sum()
+            own += loss(model, X_t, y_t)[inside].sum() / kept.sum()
+    a = (under - own) / repeats
+    fold = stratified_folds(y_i, len(y_i), 5, np.random.default_rng(named_seed(seed, i)))
+    foreign, mine = 0.0, 0.0
+    for k in range(5):
+        model = fit(X_i, y_i, fold != k)
+        foreign += loss(model, X_t, y_t)[kept].mean() * (fold == k).mean()
+        mine += loss(model, X_i, y_i)[fold == k].sum() / len(y_i)
+    return a, foreign - mine
+
+
+def held_out_repeat(folds, mask):
+    position = next(v for v, m in enumerate(folds.held_out) if (m == mask).all())
+    return position // folds.n_folds
+
+
+@pytest.mark.parametrize("which", [None, 0, 7])
+def test_equals_the_definition_computed_one_model_at_a_time(which):
+    data = make([40, 30, 55])
+    folds, reference, sources = ask(data, [1, 2])
+    sides = compare(reference, sources, 0 if which is None else 1 + which)
+    mask = None if which is None else folds.held_out[which]
+    for k, i in enumerate([1, 2]):
+        a, b = naive(data, i, folds, 0, mask)
+        assert sides.a[k] == pytest.approx(a, abs=1e-6)
+        assert sides.b[k] == pytest.approx(b, abs=1e-6)
+    found = local_discrepancies(sides, sources.p_values)
+    np.testing.assert_allclose(found.values, np.maximum(abs(sides.a), abs(sides.b)))
+
+
+def test_validation_rows_have_no_say_in_the_set_that_leaves_them_out():
+    data = make([50, 60])
+    folds, reference, sources = ask(data, [1])
+    spoiled = data.y.copy()
+    spoiled[:50][folds.held_out[3]] ^= 1
+    # Folds must be the same ones, so labels are changed behind the dealing's back.
+    rows = data.rows(0)
+    trusted = data.X[rows], spoiled[rows]
+    other = reference_evidence(*trusted, data.row_shares[rows], folds, FAMILY, brier_loss, 1.0)
+    answers = source_evidence(
+        data, [1], [named_seed(0, 1)], other, trusted, 5, FAMILY, brier_loss, 1.0
+    )
+    before, after = compare(reference, sources, 4), compare(other, answers, 4)
+    assert after.a == pytest.approx(before.a)
+    assert after.b == pytest.approx(before.b)
+    whole_before, whole_after = compare(reference, sources), compare(other, answers)
+    assert whole_after.a != pytest.approx(whole_before.a)
+
+
+def test_a_source_answers_the_same_whoever_else_is_asked():
+    data = make([40, 30, 55, 20])
+    _, _, together = ask(data, [1, 2, 3])
+    _, _, alone = ask(data, [2])
+    assert together.p_values[1] == alone.p_values[0]
+    np.testing.assert_array_equal(together.under_reference[1], alone.under_reference[0])
+    np.testing.assert_array_equal(together.on_reference[1], alone.on_reference[0])
+
+
+@pytest.mark.parametrize("m_t, m_i, d", [(100, 100, 5), (60, 120, 20), (40, 15, 8)])
+def test_p_values_are_honest_without_a_difference(m_t, m_i, d):
+    # A fresh reference for every handful of sources: those that share one are not independent.
+    p_values = []
+    for seed in range(75):
+        data = make([m_t] + [m_i] * 6, d=d, seed=seed)
+        p_values.append(ask(data, range(1, 7), seed=seed, n_repeats=3)[2].p_values)
+    share = np.mean(np.concatenate(p_values) < 0.05)
+    assert 0.025 <= share <= 0.08
+    assert 0.3 <= np.mean(np.concatenate(p_values) < 0.5) <= 0.55
+
+
+@pytest.mark.parametrize("kind", ["shuffle", "flip", "bias"])
+def test_bad_sources_get_small_p_values_and_clean_ones_do_not(kind):
+    def spoil(y, source, rng):
+        bad = source == 2
+        if kind == "shuffle":
+            y[bad] = rng.permutation(y[bad])
+        else:
+            y[bad] = 1 - y[bad] if kind == "flip" else 1
+
+    p = np.array([ask(make([100, 200, 200], seed=s, spoil=spoil), [1, 2])[2].p_values
+                  for s in range(10)])  # fmt: skip
+    assert np.median(p[:, 1]) < 1e-3
+    assert np.median(p[:, 0]) > 0.1
+
+
+def test_witness_names_hypothesis_and_side():
+    def one_class(y, source, rng):
+        y[source == 1] = 1
+
+    _, reference, sources = ask(make([100, 200], spoil=one_class), [1])
+    (witness,) = local_discrepancies(compare(reference, sources), sources.p_values).witnesses
+    assert (witness.hypothesis, witness.worse_on) in {
+        ("source model", "reference"),
+        ("reference model", "source"),
+    }
+
+
+def test_one_row_is_judged_by_the_reference_model_alone():
+    _, reference, sources = ask(make([60, 1, 2, 80]), [1, 2, 3])
+    sides = compare(reference, sources)
+    assert np.isnan(sides.b[0])
+    found = local_discrepancies(sides, sources.p_values)
+    assert found.witnesses[0].hypothesis == "reference model"
+    assert np.isfinite(found.values).all() and np.isfinite(found.standard_errors).all()
+    assert found.standard_errors[0] > found.standard_errors[2]
+    assert ((found.p_values > 0) & (found.p_values <= 1)).all()
+
+
+def test_regression_tells_a_wrong_sign_from_a_clean_source():
+    def spoil(y, source, rng):
+        y[source == 2] *= -1
+
+    data = make([80, 150, 150], spoil=spoil, n_classes=0)
+    scale = data.y[:80].std()
+
+    def loss(predictions, y):
+        return clipped_squared_loss(predictions, y, scale=scale)
+
+    _, reference, sources = ask(data, [1, 2], RidgeFamily(np.array([1.0])), loss)
+    found = local_discrepancies(compare(reference, sources), sources.p_values)
+    assert found.values[1] > 5 * found.values[0]
+    assert found.p_values[1] < 1e-6 < found.p_values[0]
+
+
+def test_t_test_equals_scipy():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=12), rng.normal(0.5, 1, size=30)
+    ours = two_sample_p_values(
+        x.mean(), np.sum((x - x.mean()) ** 2), 12, y.mean(), np.sum((y - y.mean()) ** 2), 30
+    )
+    assert ours == pytest.approx(stats.ttest_ind(x, y).pvalue)
+
+
+def test_t_test_without_spread():
+    one = np.ones(1)
+    assert two_sample_p_values(one, 0 * one, 5 * one, one, 0 * one, 5 * one) == 1.0
+    assert two_sample_p_values(one, 0 * one, 5 * one, 2 * one, 0 * one, 5 * one) < 1e-9
+    assert two_sample_p_values(one, 0 * one, one, 2 * one, 0 * one, one) == 1.0
+
+
+def test_cauchy_combination_keeps_the_level_for_equal_and_for_independent_tests():
+    p = np.linspace(0.01, 0.99, 50)
+    np.testing.assert_allclose(from_cauchy(to_cauchy(p)), p, atol=1e-12)
+    independent = np.random.default_rng(0).random((20_000, 6))
+    combined = from_cauchy(to_cauchy(independent).mean(axis=1))
+    assert stats.kstest(combined, "uniform").pvalue > 0.01
