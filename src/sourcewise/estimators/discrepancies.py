@@ -1,0 +1,178 @@
+"""Discrepancies by themselves, for those who train elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from sourcewise import validation
+from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy import Discrepancies, Witness
+from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
+from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
+from sourcewise.core.folds import named_seed
+from sourcewise.estimators.base import SourceWeightedBase
+from sourcewise.estimators.classifier import SourceWeightedClassifier
+from sourcewise.estimators.measure import N_PERMUTATIONS, measure
+from sourcewise.estimators.regressor import SourceWeightedRegressor
+from sourcewise.estimators.selection import choose_local_setting
+
+
+@dataclass(frozen=True)
+class SourceDiscrepancies:
+    """How far every source lies from the reference; as an array, the values.
+
+    Attributes
+    ----------
+    sources : list
+        Names, in order of first appearance.
+    values, standard_errors, p_values : arrays of shape (n_sources,)
+        0, 0 and 1 for the reference.
+    witnesses : tuple of Witness
+        Which hypothesis showed the difference, and on which side it did worse.
+    sizes : array of shape (n_sources,)
+        Effective rows, as :func:`sourcewise.solve_weights` wants them.
+    """
+
+    sources: list[Any]
+    values: np.ndarray
+    standard_errors: np.ndarray
+    p_values: np.ndarray
+    witnesses: tuple[Witness, ...]
+    sizes: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the values."""
+        return np.array(self.values, dtype=dtype)
+
+    def __len__(self) -> int:
+        """Return the number of sources."""
+        return len(self.sources)
+
+
+def estimate_discrepancies(
+    X: Any,
+    y: Any,
+    *,
+    sources: Any,
+    reference: Any = "reference",
+    method: str = "local",
+    estimator: Any = None,
+    task: str = "auto",
+    sample_weight: Any = None,
+    cv: int = 5,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> SourceDiscrepancies:
+    r"""Estimate how far each source lies from the reference.
+
+    The discrepancy is :math:`d_i = \sup_h |\epsilon_i(h) - \epsilon_T(h)|`, the largest
+    difference between a hypothesis' loss on source and on reference. The methods differ in the
+    hypotheses and in how they are judged:
+
+    - ``"local"``: the reference's model and the source's own model, each judged on rows it has not
+      seen, by a bounded smooth loss. Any number of classes, regression, any estimator.
+    - ``"plug-in"`` (the paper's): the linear model that best tells flipped source labels from the
+      reference's, judged on the rows it was fitted to, by the error rate. More than two classes:
+      one against the rest, the maximum. Regression: squared loss over norm-bounded linear models,
+      the exact supremum. Biased upwards by about ``sqrt(n_features / rows)``.
+    - ``"cross-fit"``: the same model judged on held-out folds of both sides.
+
+    The last two use linear models of ``X`` as it is given: append a constant column for an
+    intercept.
+
+    Parameters
+    ----------
+    X : array or frame of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    sources : array of shape (n_rows,)
+        Name of each row's source.
+    reference : hashable, default "reference"
+        Name of the trusted source.
+    method : {"local", "cross-fit", "plug-in"}
+    estimator : scikit-learn estimator that takes sample_weight, optional
+        Learner of the local models; ours by default.
+    task : {"auto", "classification", "regression"}
+        "auto": real numbers that are not whole mean regression.
+    sample_weight : array of shape (n_rows,), optional
+    cv : int
+        Folds.
+    n_jobs : int, optional
+        Parallel fits of ``estimator``.
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    SourceDiscrepancies
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sourcewise as sw
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(500, 3))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> y[300:] = 1 - y[300:]
+    >>> who = np.repeat(["gold", "ann", "bob"], [100, 200, 200])
+    >>> found = sw.estimate_discrepancies(X, y, sources=who, reference="gold", random_state=0)
+    >>> found.sources, found.values.round(1).tolist()
+    (['gold', 'ann', 'bob'], [0.0, 0.0, 0.9])
+    >>> sw.solve_weights(found, found.sizes, trade_off=sw.theory_trade_off()).round(2).tolist()
+    [0.34, 0.66, 0.0]
+    """
+    model = _model_for(task, y)(
+        estimator=estimator,
+        reference=reference,
+        discrepancy=method,
+        cv=cv,
+        n_jobs=n_jobs,
+        random_state=random_state,
+    )
+    rows, names = model._validate(X, y, sources, sample_weight)
+    if method == "local":
+        pool = model._pool(rows, names)
+        data, position = pool.data, pool.data.reference
+        others = [i for i in range(len(names)) if i != position]
+        measured = measure(pool, others, setting=choose_local_setting(pool), with_folds=False)
+        found = measured.result.with_reference(position)
+    else:
+        position = validation.check_reference(names, reference)
+        classes = isinstance(model, SourceWeightedClassifier)
+        data, _ = group_rows(
+            validation.numeric_matrix(rows.X, method),
+            model._encode(rows.y, rows.codes, names, position) if classes else rows.y,
+            rows.codes,
+            reference=position,
+            n_classes=len(model.classes_) if classes else 0,
+            sample_weight=rows.sample_weight,
+        )
+        seeds = np.array([named_seed(model._seed, name) for name in names])
+        found = _linear(data, method, cv, seeds, model._seed)
+    return SourceDiscrepancies(
+        names,
+        found.values,
+        found.standard_errors,
+        found.p_values,
+        found.witnesses,
+        data.sizes,
+    )
+
+
+def _linear(data: Any, method: str, cv: int, seeds: np.ndarray, seed: int) -> Discrepancies:
+    if method == "plug-in":
+        return plug_in_discrepancies(data, n_permutations=N_PERMUTATIONS, source_seeds=seeds)
+    return cross_fit_discrepancies(
+        data, n_folds=cv, n_permutations=N_PERMUTATIONS, seed=seed, source_seeds=seeds
+    )
+
+
+def _model_for(task: str, y: Any) -> type[SourceWeightedBase]:
+    if task not in ("auto", "classification", "regression"):
+        raise ValueError(f"task must be 'auto', 'classification' or 'regression'; got {task!r}.")
+    if task == "auto":
+        continuous = y is not None and type_of_target(y).startswith("continuous")
+        task = "regression" if continuous else "classification"
+    return SourceWeightedRegressor if task == "regression" else SourceWeightedClassifier

@@ -1,0 +1,151 @@
+"""Discrepancies of a pool's sources, for the whole reference and without each fold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from sourcewise.core.data import SourceData
+from sourcewise.core.discrepancy import Discrepancies
+from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
+from sourcewise.core.discrepancy.evidence import compare, reference_evidence, source_evidence
+from sourcewise.core.discrepancy.local import local_discrepancies
+from sourcewise.core.discrepancy.moments import Moments, source_moments
+from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
+from sourcewise.core.folds import named_seed
+from sourcewise.core.linear import kept_shares
+from sourcewise.core.losses import clipped_squared_loss
+from sourcewise.estimators.pool import Pool
+
+N_PERMUTATIONS = 199
+WORST_VARIANCE = 0.25  # of any loss between 0 and 1
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What has been measured, in source order.
+
+    Attributes
+    ----------
+    result : Discrepancies
+        On the whole reference.
+    without_fold : array of shape (n_validation_folds, n_sources)
+        Values measured without each validation fold; no rows where no fold was asked for.
+    reference_variance : float
+        Variance of a reference row's loss, for questions about the reference's size.
+    reference_gain : float
+        By how much the reference's own model beats knowing nothing, in mean loss.
+    """
+
+    result: Discrepancies
+    without_fold: np.ndarray
+    reference_variance: float
+    reference_gain: float
+
+    def append(self, other: Measured) -> Measured:
+        """Add sources that were measured later."""
+        return replace(
+            self,
+            result=self.result.append(other.result),
+            without_fold=np.concatenate([self.without_fold, other.without_fold], axis=1),
+        )
+
+
+def measure(pool: Pool, asked: Sequence[int], *, setting: float, with_folds: bool) -> Measured:
+    """Measure the sources at positions ``asked``, the reference not among them."""
+    if not asked:
+        n_sets = len(pool.folds.held_out) if with_folds else 0
+        return Measured(
+            Discrepancies.of_reference(0), np.zeros((n_sets, 0)), WORST_VARIANCE, np.nan
+        )
+    if pool.discrepancy == "local":
+        return _measure_local(pool, asked, setting, with_folds)
+    return _measure_linear(pool, asked, with_folds)
+
+
+def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds: bool) -> Measured:
+    data, loss, trusted = pool.data, pool.bounded_loss, pool.trusted
+    shares = data.row_shares[data.rows(data.reference)]
+    reference = reference_evidence(*trusted, shares, pool.folds, pool.family, loss, setting)
+    evidence = source_evidence(
+        data,
+        asked,
+        [named_seed(pool.seed, pool.names[i]) for i in asked],
+        reference,
+        trusted,
+        pool.folds.n_folds,
+        pool.family,
+        loss,
+        setting,
+    )
+    values = np.empty((len(pool.folds.held_out) if with_folds else 0, len(asked)))
+    for v in range(len(values)):
+        sides = compare(reference, evidence, 1 + v)
+        values[v] = np.fmax(np.abs(sides.a), np.abs(sides.b))
+    own = reference.losses[0]
+    return Measured(
+        local_discrepancies(compare(reference, evidence), evidence.p_values),
+        values,
+        float(own.var(ddof=1)),
+        float(know_nothing_loss(trusted[1], shares, data.n_classes) - own @ shares),
+    )
+
+
+def know_nothing_loss(y: np.ndarray, shares: np.ndarray, n_classes: int) -> float:
+    """Mean loss on the reference of a model that knows its labels' frequencies only."""
+    if n_classes:
+        frequencies = np.bincount(y, shares, minlength=n_classes)
+        return float(0.5 * (1.0 - np.sum(frequencies**2)))
+    return float(clipped_squared_loss(y @ shares, y, scale=y.std() or 1.0) @ shares)
+
+
+def _measure_linear(pool: Pool, asked: Sequence[int], with_folds: bool) -> Measured:
+    assert pool.numeric is not None
+    positions = [pool.numeric.reference, *asked]
+    data = pool.numeric.select(positions)
+    seeds = np.array([named_seed(pool.seed, pool.names[i]) for i in positions])
+    trusted = data.rows(0)
+    plug_in = pool.discrepancy == "plug-in"
+    moments = source_moments(data) if plug_in else None
+
+    def find(rows: SourceData, known: Moments | None, n_permutations: int) -> Discrepancies:
+        if plug_in:
+            return plug_in_discrepancies(
+                rows, n_permutations=n_permutations, source_seeds=seeds, moments=known
+            )
+        return cross_fit_discrepancies(
+            rows,
+            n_folds=pool.folds.n_folds,
+            n_permutations=n_permutations,
+            seed=pool.seed,
+            source_seeds=seeds,
+        )
+
+    without_fold = []
+    for held_out in pool.folds.held_out if with_folds else []:
+        shares = data.row_shares.copy()
+        shares[trusted] = kept_shares(shares[trusted], held_out)
+        rows = replace(data, row_shares=shares)
+        known = None if moments is None else _with_reference_of(moments, rows)
+        without_fold.append(find(rows, known, 0).values[1:])
+    found = find(data, moments, N_PERMUTATIONS)
+    return Measured(
+        found.select(range(1, len(positions))),
+        np.array(without_fold).reshape(-1, len(asked)),
+        reference_variance=WORST_VARIANCE,
+        # What a coin loses on it.
+        reference_gain=0.5 if pool.data.n_classes else 0.25,
+    )
+
+
+def _with_reference_of(moments: Moments, rows: SourceData) -> Moments:
+    """Moments of rows of which only the reference's shares have changed."""
+    fresh = source_moments(rows.select([0]))
+    return Moments(
+        *(
+            np.concatenate([getattr(fresh, f.name), getattr(moments, f.name)[1:]])
+            for f in fields(Moments)
+        )
+    )

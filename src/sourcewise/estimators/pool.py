@@ -1,0 +1,126 @@
+"""A validated pool of sources, ready for the mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.data import SourceData
+from sourcewise.core.discrepancy.evidence import ReferenceFolds
+from sourcewise.core.linear import Family
+from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
+from sourcewise.estimators.protocol import Protocol
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All that fitting needs to know.
+
+    Attributes
+    ----------
+    data : SourceData
+        Rows as the learner's family sees them.
+    order : int array of shape (n_rows,)
+        Row ``k`` of ``data`` is row ``order[k]`` of the input.
+    features : FeatureMap, optional
+        How the default learner's features come from the input.
+    numeric : SourceData
+        The same rows as numbers with a constant column, for the linear discrepancies.
+    names : list
+        Source names, in order.
+    seed : int
+    protocol : Protocol
+    discrepancy : str
+    family : Family
+    folds : ReferenceFolds
+    scale : float
+        Unit of the regression loss: standard deviation of the reference's targets.
+    """
+
+    data: SourceData
+    order: np.ndarray
+    features: FeatureMap | None
+    numeric: SourceData | None
+    names: list[Any]
+    seed: int
+    protocol: Protocol
+    discrepancy: str
+    family: Family
+    folds: ReferenceFolds
+    scale: float
+
+    @property
+    def trusted(self) -> tuple[Any, Any]:
+        """Rows and targets of the reference."""
+        rows = self.data.rows(self.data.reference)
+        return self.data.X[rows], self.data.y[rows]
+
+    @property
+    def bounded_loss(self) -> Callable[[Any, Any], Any]:
+        """Row loss in [0, 1] that discrepancies are measured in."""
+        if self.data.n_classes:
+            return brier_loss
+        return lambda predictions, y: clipped_squared_loss(predictions, y, scale=self.scale)
+
+    @property
+    def selection_loss(self) -> Callable[[Any, Any], Any]:
+        """Row loss that trade-off and regularisation are chosen by."""
+        if not self.data.n_classes:
+            return self.bounded_loss
+        return zero_one_loss if self.protocol.zero_one else log_loss
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """Affine map of the features, and back for coefficients.
+
+    Attributes
+    ----------
+    centre, scale : arrays of shape (n_features,)
+    constant : bool
+        Whether a column of ones is appended.
+    """
+
+    centre: np.ndarray
+    scale: np.ndarray
+    constant: bool
+
+    @classmethod
+    def as_given(cls, X: np.ndarray) -> FeatureMap:
+        """Leave the features alone; add a constant unless all rows ``X`` share one."""
+        d = X.shape[1]
+        has_constant = bool(((X[:1] == X).all(axis=0) & (X[0] != 0)).any())
+        return cls(np.zeros(d), np.ones(d), not has_constant)
+
+    @classmethod
+    def from_reference(cls, X: np.ndarray) -> FeatureMap:
+        """Learn the map from the reference's rows ``X``: untrusted rows have no say in it.
+
+        The scale is Pareto's, the geometric mean of a feature's own standard deviation and their
+        root mean square: between no scaling, which is hopeless for columns in different units, and
+        full scaling, which blows up features that hardly vary among a few trusted rows.
+        """
+        deviation = X.std(axis=0, dtype=np.float64)
+        typical = float(np.sqrt(np.mean(deviation**2))) or 1.0
+        varies = deviation > 1e-9 * typical
+        scale = np.where(varies, np.sqrt(np.maximum(deviation, 1e-9 * typical) * typical), typical)
+        return cls(X.mean(axis=0, dtype=np.float64), scale, True)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """Map rows of features."""
+        d = X.shape[1]
+        mapped = np.empty((len(X), d + self.constant), dtype=X.dtype)
+        np.subtract(X, self.centre, out=mapped[:, :d], casting="same_kind")
+        mapped[:, :d] /= self.scale
+        mapped[:, d:] = 1.0
+        return mapped
+
+    def unmap(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients and intercepts in the original units, from (n_outputs, n_mapped)."""
+        d = len(self.scale)
+        coef = weights[:, :d] / self.scale
+        intercept = weights[:, d] if self.constant else np.zeros(len(weights))
+        return coef, intercept - coef @ self.centre

@@ -1,0 +1,64 @@
+"""What a fit does, beyond the user's own parameters: grids, losses, rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sourcewise.core.weights import theory_trade_off
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """The choices that turn the method into a procedure.
+
+    Attributes
+    ----------
+    trade_offs : array
+        Values of lambda that cross-validation tries.
+    regularisations : array
+        Values of ``C`` for the default learners.
+    n_repeats : int
+        How often the reference is dealt into folds.
+    zero_one : bool
+        Choose by the error rate instead of a smooth loss.
+    one_standard_error : bool
+        Among choices within one standard error of the best take the trade-off nearest to
+        theory's; otherwise the smallest of the best.
+    effective_total : bool
+        Row weights sum to the effective number of rows ``1 / sum_i alpha_i^2 / m_i`` (continuous
+        in the trade-off); otherwise to the number of rows in use.
+    as_given : bool
+        Leave features as they are and penalise the constant's coefficient; otherwise centre and
+        scale them by the reference and leave the constant free.
+    """
+
+    trade_offs: np.ndarray
+    regularisations: np.ndarray
+    n_repeats: int
+    zero_one: bool
+    one_standard_error: bool
+    effective_total: bool
+    as_given: bool
+
+
+DEFAULT = Protocol(
+    trade_offs=np.concatenate([[0.0], theory_trade_off() * 2.0 ** np.arange(-4, 4), [np.inf]]),
+    regularisations=np.logspace(-3, 2, 6),
+    n_repeats=3,
+    zero_one=False,
+    one_standard_error=True,
+    effective_total=True,
+    as_given=False,
+)
+
+PAPER = Protocol(
+    trade_offs=np.concatenate([[0.0], 2.0 ** np.arange(-10, 10), [1e4]]),
+    regularisations=np.logspace(-4, 4, 10),
+    n_repeats=1,
+    zero_one=True,
+    one_standard_error=False,
+    effective_total=False,
+    as_given=True,
+)

@@ -1,0 +1,155 @@
+"""Choosing the trade-off and the learner's regularisation together, on reference rows only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.linear import WeightedProblems, kept_shares
+from sourcewise.core.weights import WeightProblem, theory_trade_off
+from sourcewise.estimators.measure import Measured
+from sourcewise.estimators.pool import Pool
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Cross-validated losses on the reference, and the choice made by them.
+
+    Attributes
+    ----------
+    trade_offs : array of shape (n_trade_offs,)
+    settings : array of shape (n_settings,)
+        Values of ``C`` (NaN for an estimator of the user's own).
+    losses : array of shape (n_trade_offs, n_settings)
+        Mean loss on held-out reference rows.
+    standard_errors : array of shape (n_trade_offs, n_settings)
+        Of the paired difference to the best choice.
+    chosen : pair of int
+        Positions in ``trade_offs`` and ``settings``.
+    """
+
+    trade_offs: np.ndarray
+    settings: np.ndarray
+    losses: np.ndarray
+    standard_errors: np.ndarray
+    chosen: tuple[int, int]
+
+    @property
+    def trade_off(self) -> float:
+        """The chosen lambda."""
+        return float(self.trade_offs[self.chosen[0]])
+
+    @property
+    def setting(self) -> float:
+        """The chosen regularisation."""
+        return float(self.settings[self.chosen[1]])
+
+
+def choose_local_setting(pool: Pool) -> float:
+    """Regularisation of the local models: the best on the reference alone."""
+    settings = pool.family.settings
+    if len(settings) == 1:
+        return float(settings[0])
+    held_out = pool.folds.held_out
+    X, y = pool.trusted
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    size = 1.0 / np.sum(shares**2)
+    weights = size * np.where(held_out, 0.0, shares).T
+    models = pool.family.fit(
+        X, y, np.repeat(weights, len(settings), axis=1), np.tile(settings, len(held_out))
+    )
+    losses = pool.selection_loss(pool.family.predict(models, X), y)
+    per_row = _average_held_out(losses.reshape(len(held_out), len(settings), -1), pool)
+    return float(settings[np.argmin(per_row @ shares)])
+
+
+def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> Selection:
+    """Cross-validate all pairs of trade-off and regularisation in one grid of fits."""
+    data, settings, held_out = pool.data, pool.family.settings, pool.folds.held_out
+    if len(trade_offs) == 1 and len(settings) == 1:
+        nothing = np.full((1, 1), np.nan)
+        return Selection(trade_offs, settings, nothing, nothing, (0, 0))
+    X, y = pool.trusted
+    shares = data.row_shares[data.rows(data.reference)]
+    weights = np.empty((len(held_out), len(trade_offs), data.n_sources))
+    totals = np.empty((len(held_out), len(trade_offs)))
+    sizes = data.sizes
+    counts = data.row_counts.copy()
+    for v, mask in enumerate(held_out):
+        sizes[data.reference] = 1.0 / np.sum(kept_shares(shares, mask) ** 2)
+        counts[data.reference] = np.sum(~mask)
+        values = np.insert(measured.without_fold[v], data.reference, 0.0)
+        problem = WeightProblem.from_sources(values, sizes)
+        for k, trade_off in enumerate(trade_offs):
+            weights[v, k] = problem.weights(trade_off)
+            totals[v, k] = total_weight(weights[v, k], sizes, counts, pool.protocol.effective_total)
+    fold = np.repeat(np.arange(len(held_out)), len(trade_offs))
+    # Many trade-offs give the same weights (all of them the reference's, say): fit those once.
+    keys = np.column_stack([fold, weights.reshape(len(fold), -1), totals.ravel()])
+    _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    problems = WeightedProblems(
+        data,
+        weights.reshape(len(fold), -1)[first],
+        totals.ravel()[first],
+        held_out,
+        fold[first],
+    )
+    models = pool.family.fit_grid(problems, settings)
+    losses = _losses_on(pool, models, X, y).reshape(len(first), len(settings), -1)
+    losses = losses[same.ravel()].reshape(len(held_out), len(trade_offs) * len(settings), -1)
+    per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
+    return _pick(pool, per_row, shares, trade_offs, settings)
+
+
+def total_weight(
+    weights: np.ndarray, sizes: np.ndarray, counts: np.ndarray, effective: bool
+) -> float:
+    """Return what row weights sum to, so that ``C`` means the same in every fit."""
+    if effective:
+        return float(1.0 / np.sum(weights**2 / sizes))
+    return float(counts[weights > 0].sum())
+
+
+def _losses_on(pool: Pool, models: Any, X: Any, y: Any) -> np.ndarray:
+    return np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
+
+
+def _average_held_out(losses: np.ndarray, pool: Pool) -> np.ndarray:
+    """Each reference row's loss where it was held out, averaged over repeats.
+
+    From (n_validation_folds, n_choices, n_rows) to (n_choices, n_rows).
+    """
+    held_out = pool.folds.held_out
+    return np.einsum("vcn,vn->cn", losses, held_out) / len(pool.folds.folds)
+
+
+def _pick(
+    pool: Pool,
+    per_row: np.ndarray,
+    shares: np.ndarray,
+    trade_offs: np.ndarray,
+    settings: np.ndarray,
+) -> Selection:
+    means = per_row @ shares
+    # Counts of errors are compared exactly: equal counts must tie.
+    ranked = np.round(means, 12)
+    best = np.unravel_index(np.argmin(ranked), ranked.shape)
+    difference = per_row - per_row[best]
+    spread = (difference - (difference @ shares)[..., None]) ** 2 @ shares
+    size = 1.0 / np.sum(shares**2)
+    errors = np.sqrt(spread / max(size - 1.0, 1.0))
+    chosen = (int(best[0]), int(best[1]))
+    if pool.protocol.one_standard_error:
+        close = (means - means[best] <= errors + 1e-12).any(axis=1)
+        distance = _distance_to_theory(trade_offs)
+        row = int(np.argmin(np.where(close, distance, np.inf)))
+        chosen = (row, int(np.argmin(means[row])))
+    return Selection(trade_offs, settings, means, errors, chosen)
+
+
+def _distance_to_theory(trade_offs: np.ndarray) -> np.ndarray:
+    """Distance on the logarithmic scale; 0 and infinity count as far but comparable."""
+    theory = theory_trade_off()
+    return np.abs(np.log(np.clip(trade_offs / theory, 1e-6, 1e6)))

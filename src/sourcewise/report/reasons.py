@@ -1,0 +1,72 @@
+"""A reason in words for each source."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sourcewise.core.discrepancy import Discrepancies, Witness
+
+REFERENCE = "is the reference"
+AGREES = "agrees with the reference"
+LABELS = "labels disagree with the reference"
+MODEL = "its own model fails on the reference"
+TOO_FEW = "too few rows to tell"
+# The same for a table of 80 columns.
+SHORT = {
+    REFERENCE: "the reference",
+    AGREES: "agrees",
+    LABELS: "labels disagree",
+    MODEL: "its model fails",
+    TOO_FEW: "too few rows",
+}
+LEVEL = 0.05
+# Standard errors that a discrepancy must span to be found at level 0.05 with power 0.8.
+DETECTABLE = 2.8
+
+
+def reasons(
+    discrepancies: Discrepancies,
+    reference: int,
+    reference_gain: float,
+    expected_errors: np.ndarray,
+) -> list[str]:
+    """Put every source's evidence into words.
+
+    A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
+    the number of sources. Where nothing was found, but labels drawn at random would not have been
+    found either (they cost the reference's model ``reference_gain``), there are too few rows. The
+    standard error of a few rows may be small by luck, so it counts as at least what rows like the
+    reference's would have (``expected_errors``).
+    """
+    others = np.arange(len(discrepancies.values)) != reference
+    found = np.zeros(len(others), dtype=bool)
+    found[others] = survives(discrepancies.p_values[others])
+    errors = np.maximum(discrepancies.standard_errors, expected_errors)
+    return [
+        REFERENCE
+        if not others[i]
+        else _reason(
+            bool(found[i]),
+            discrepancies.witnesses[i],
+            float(errors[i]),
+            reference_gain,
+        )
+        for i in range(len(others))
+    ]
+
+
+def _reason(found: bool, witness: Witness, error: float, gain: float) -> str:
+    if found:
+        return MODEL if witness.hypothesis == "source model" else LABELS
+    return TOO_FEW if DETECTABLE * error > gain else AGREES
+
+
+def survives(p_values: np.ndarray, level: float = LEVEL) -> np.ndarray:
+    """Benjamini and Hochberg's step-up rule: which p-values count among many."""
+    n = len(p_values)
+    order = np.argsort(p_values)
+    below = np.flatnonzero(p_values[order] <= level * np.arange(1, n + 1) / max(n, 1))
+    kept = np.zeros(n, dtype=bool)
+    if len(below):
+        kept[order[: below[-1] + 1]] = True
+    return kept

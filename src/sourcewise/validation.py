@@ -1,0 +1,364 @@
+"""Every check of user input, and every sentence a user can get for it."""
+
+from __future__ import annotations
+
+import numbers
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.base import is_classifier, is_regressor
+from sklearn.utils import check_array
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    _num_samples,
+    column_or_1d,
+    has_fit_parameter,
+)
+
+REFERENCE_MISSING = (
+    "The reference {reference!r} is not among the sources{hint}; pass reference=<one of the names "
+    "in sources>."
+)
+REFERENCE_TOO_SMALL = (
+    "The reference {reference!r} has {rows} rows (n_samples={rows}), fewer than the {folds} folds "
+    "of cv={folds}; add trusted rows or lower cv."
+)
+REFERENCE_SINGLE_CLASS = (
+    "The reference {reference!r} has only one class ({label!r}), so nothing can be judged against "
+    "it; add trusted rows of at least one other class."
+)
+LABEL_UNSEEN = (
+    "Source {source!r} has the label {label!r}, which the reference {reference!r} never shows; add "
+    "trusted rows with that label or drop its rows."
+)
+SOURCE_UNNAMED = "Row {row} has no source name (it is {value!r}); name every row's source."
+SOURCE_EMPTY = (
+    "Source {source!r} has no rows of positive sample weight; drop it or check sample_weight."
+)
+SOURCE_NO_ROWS = "Source {source!r} has no rows; leave it out or check how its rows were chosen."
+SOURCE_KNOWN = (
+    "Source {source!r} is already part of the model; choose another name or fit again with its "
+    "rows replaced."
+)
+SOURCE_COLUMNS = "Source {source!r} has {problem}; give it the columns the model was fitted with."
+NOT_FINITE = (
+    "Source {source!r} has {what} in column {column!r} ({count} rows); remove or impute them."
+)
+LABEL_NOT_FINITE = "Source {source!r} has {what} in the labels; drop those rows."
+LABEL_NOT_NUMBER = (
+    "Source {source!r} has the label {label!r}, which is not a number; correct it or use "
+    "SourceWeightedClassifier for classes."
+)
+LABELS_MISSING = "This {model} estimator requires y to be passed, but the target y is None."
+LENGTHS_DIFFER = "X has {rows} rows and {what} has {length}; give one for each row."
+WEIGHTS_ALL_ZERO = "All sample weights are zero; give at least the reference rows some weight."
+WEIGHT_NEGATIVE = "Sample weights must not be negative; the smallest is {value}."
+NO_SAMPLE_WEIGHT = (
+    "{estimator} does not take sample_weight in fit, so source weights would be ignored; use an "
+    "estimator that does (LogisticRegression, HistGradientBoostingClassifier, ...) or leave "
+    "estimator=None."
+)
+NEEDS_NUMBERS = (
+    "discrepancy={discrepancy!r} compares rows of numbers, which X is not ({problem}); use "
+    "discrepancy='local' or turn the columns into numbers."
+)
+BAD_TRADE_OFF = "trade_off must be 'cv', 'theory' or a number that is not negative; got {value!r}."
+BAD_DISCREPANCY = "discrepancy must be one of {known}; got {value!r}."
+BAD_PROTOCOL = "protocol must be None or 'paper'; got {value!r}."
+BAD_CV = "cv must be a whole number of folds, at least 3; got {value!r}."
+BAD_SPLITS = "n_splits must be a whole number of folds, at least 2; got {value!r}."
+SPLITTER_NEEDS_SOURCES = (
+    "ReferenceKFold needs each row's source: pass sources=, or groups= where there is no sources."
+)
+NO_DATA_KEPT = (
+    "The model keeps no training data (keep_data=False, or it was saved without), so a source "
+    "cannot be added to it; fit again with all sources, the new one included."
+)
+REGRESSOR_WANTED = "{estimator} is not a regressor; use SourceWeightedClassifier for classes."
+CLASSIFIER_WANTED = "{estimator} is not a classifier; use SourceWeightedRegressor for numbers."
+
+DISCREPANCIES = ("local", "cross-fit", "plug-in")
+
+
+def check_options(*, discrepancy: Any, trade_off: Any, cv: Any, protocol: Any) -> None:
+    """Check constructor parameters that are not scikit-learn's own."""
+    if discrepancy not in DISCREPANCIES:
+        raise ValueError(
+            BAD_DISCREPANCY.format(known=", ".join(map(repr, DISCREPANCIES)), value=discrepancy)
+        )
+    number = isinstance(trade_off, numbers.Real) and not isinstance(trade_off, bool)
+    if not (number and trade_off >= 0) and not (
+        isinstance(trade_off, str) and trade_off in ("cv", "theory")
+    ):
+        raise ValueError(BAD_TRADE_OFF.format(value=trade_off))
+    if protocol not in (None, "paper"):
+        raise ValueError(BAD_PROTOCOL.format(value=protocol))
+    if not _is_whole(cv, at_least=3):
+        raise ValueError(BAD_CV.format(value=cv))
+
+
+def check_n_splits(n_splits: Any) -> None:
+    """Check the splitter's number of folds."""
+    if not _is_whole(n_splits, at_least=2):
+        raise ValueError(BAD_SPLITS.format(value=n_splits))
+
+
+def _is_whole(value: Any, *, at_least: int) -> bool:
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return whole and value >= at_least
+
+
+def check_learner(estimator: Any, *, classifier: bool) -> None:
+    """Refuse an estimator of the wrong kind, or one that would ignore the weights."""
+    name = type(estimator).__name__
+    if classifier and not is_classifier(estimator):
+        raise ValueError(CLASSIFIER_WANTED.format(estimator=name))
+    if not classifier and not is_regressor(estimator):
+        raise ValueError(REGRESSOR_WANTED.format(estimator=name))
+    last = final_step(estimator)
+    if not takes_sample_weight(last):
+        raise ValueError(NO_SAMPLE_WEIGHT.format(estimator=type(last).__name__))
+
+
+def final_step(estimator: Any) -> Any:
+    """Return the estimator at the end of (nested) pipelines."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    return estimator
+
+
+def takes_sample_weight(estimator: Any) -> bool:
+    """Whether ``fit`` has a sample_weight, by signature or by metadata request."""
+    if has_fit_parameter(estimator, "sample_weight"):
+        return True
+    try:
+        return "sample_weight" in get_routing_for_object(estimator).fit.requests
+    except AttributeError:
+        return False
+
+
+def check_source_names(sources: Any, n_rows: int) -> tuple[list[Any], np.ndarray]:
+    """Names in order of first appearance, and each row's position among them."""
+    values = column_or_1d(_plain_array(sources))
+    if len(values) != n_rows:
+        raise ValueError(LENGTHS_DIFFER.format(rows=n_rows, what="sources", length=len(values)))
+    if values.dtype.kind in "iub":
+        names, first, codes = np.unique(values, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        return names[order].tolist(), rank[codes]
+    table: dict[Any, int] = {}
+    codes = np.fromiter((table.setdefault(v, len(table)) for v in values.tolist()), np.intp)
+    # Elements of an object array may be numpy's own strings and numbers.
+    table = {v.item() if isinstance(v, np.generic) else v: k for v, k in table.items()}
+    for name, position in table.items():
+        if _is_missing(name) or name == "":
+            row = int(np.flatnonzero(codes == position)[0])
+            raise ValueError(SOURCE_UNNAMED.format(row=row, value=name))
+    return list(table), codes
+
+
+def _plain_array(sources: Any) -> np.ndarray:
+    if hasattr(sources, "to_numpy"):
+        return np.asarray(sources.to_numpy())
+    if isinstance(sources, (list, tuple)):
+        # Left to itself numpy would turn ["a", nan] into ["a", "nan"], and ["a", 1] into strings.
+        return np.array(sources, dtype=object)
+    return np.asarray(sources)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA is compared by name: it is neither equal nor unequal to anything.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def check_reference(names: list[Any], reference: Any) -> int:
+    """Position of the reference among the names."""
+    for position, name in enumerate(names):
+        if name == reference:
+            return position
+    by_text = {str(name): name for name in names}
+    close = get_close_matches(str(reference), list(by_text), n=1)
+    hint = f" (did you mean {by_text[close[0]]!r}?)" if close else ""
+    raise ValueError(REFERENCE_MISSING.format(reference=reference, hint=hint))
+
+
+def check_reference_size(n_rows: int, cv: int, reference: Any) -> None:
+    """Check that the reference fills the folds."""
+    if n_rows < cv:
+        raise ValueError(REFERENCE_TOO_SMALL.format(reference=reference, rows=n_rows, folds=cv))
+
+
+def check_finite(X: np.ndarray, codes: np.ndarray, names: list[Any], columns: Any) -> None:
+    """Name the source and the column of the first NaN or infinity."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(X.sum(dtype=np.float64)):
+            return
+    bad = ~np.isfinite(X)
+    if not bad.any():
+        return
+    row, column = np.argwhere(bad)[0]
+    what = "NaN" if np.isnan(X[row, column]) else "infinity"
+    same = codes == codes[row]
+    raise ValueError(
+        NOT_FINITE.format(
+            source=names[codes[row]],
+            what=what,
+            column=column_name(columns, int(column)),
+            count=int(bad[same, column].sum()),
+        )
+    )
+
+
+def column_name(columns: Any, position: int) -> Any:
+    """Name of a column, or its position where columns have no names."""
+    return position if columns is None else str(columns[position])
+
+
+def check_sample_weight(
+    sample_weight: Any, X: Any, codes: np.ndarray, names: list[Any]
+) -> np.ndarray | None:
+    """Row weights, none negative, some positive in every source."""
+    if sample_weight is None:
+        return None
+    if not np.any(np.asarray(sample_weight)):
+        raise ValueError(WEIGHTS_ALL_ZERO)
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    if (weight < 0).any():
+        raise ValueError(WEIGHT_NEGATIVE.format(value=weight.min()))
+    mass = np.bincount(codes, weight, minlength=len(names))
+    if (mass == 0).any():
+        raise ValueError(SOURCE_EMPTY.format(source=names[int(np.flatnonzero(mass == 0)[0])]))
+    return weight
+
+
+def check_labels_known(
+    y: np.ndarray, classes: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
+) -> np.ndarray:
+    """Class codes of all labels; every label must occur in the reference."""
+    if len(classes) < 2:
+        raise ValueError(
+            REFERENCE_SINGLE_CLASS.format(reference=names[reference], label=classes.tolist()[0])
+        )
+    position = np.searchsorted(classes, y)
+    position = np.minimum(position, len(classes) - 1)
+    unseen = classes[position] != y
+    if unseen.any():
+        row = int(np.flatnonzero(unseen)[0])
+        raise ValueError(
+            LABEL_UNSEEN.format(
+                source=names[codes[row]], label=y[[row]].tolist()[0], reference=names[reference]
+            )
+        )
+    return position
+
+
+def check_targets_given(y: Any, model: str) -> None:
+    """Labels are not optional."""
+    if y is None:
+        raise ValueError(LABELS_MISSING.format(model=model))
+
+
+def check_same_length(X: Any, y: np.ndarray) -> None:
+    """As many labels as rows."""
+    if len(y) != n_rows_of(X):
+        raise ValueError(LENGTHS_DIFFER.format(rows=n_rows_of(X), what="y", length=len(y)))
+
+
+def check_targets(
+    y: np.ndarray, codes: np.ndarray, names: list[Any], *, numbers: bool
+) -> np.ndarray:
+    """Labels, none of them missing; as ``numbers``, none infinite either."""
+    if y.dtype.kind not in "fiub":
+        missing = np.array([_is_missing(label) for label in y.tolist()])
+        if missing.any():
+            source = names[codes[int(np.flatnonzero(missing)[0])]]
+            raise ValueError(LABEL_NOT_FINITE.format(source=source, what="missing values"))
+        if numbers:
+            y = _as_numbers(y, codes, names)
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.flatnonzero(~np.isfinite(y))[0])
+        what = "NaN" if np.isnan(y[row]) else "infinity"
+        raise ValueError(LABEL_NOT_FINITE.format(source=names[codes[row]], what=what))
+    return y
+
+
+def _as_numbers(y: np.ndarray, codes: np.ndarray, names: list[Any]) -> np.ndarray:
+    result = np.empty(len(y))
+    for row, label in enumerate(y.tolist()):
+        try:
+            result[row] = float(label)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                LABEL_NOT_NUMBER.format(source=names[codes[row]], label=label)
+            ) from error
+    return result
+
+
+def check_new_source(names: list[Any], name: Any) -> None:
+    """Check that a source to be added is new and named."""
+    if _is_missing(name) or name == "":
+        raise ValueError(SOURCE_UNNAMED.format(row=0, value=name))
+    if name in names:
+        raise ValueError(SOURCE_KNOWN.format(source=name))
+
+
+def check_some_rows(X: Any, name: Any) -> None:
+    """Check that a source to be added has rows."""
+    if n_rows_of(X) == 0:
+        raise ValueError(SOURCE_NO_ROWS.format(source=name))
+
+
+def check_source_columns(
+    X: Any, name: Any, *, like: Any, n_features: int | None, columns: Any
+) -> None:
+    """Check that a source has the model's columns and can be put below its rows ``like``."""
+    problem = _other_columns(X, like, n_features, columns)
+    if problem is not None:
+        raise ValueError(SOURCE_COLUMNS.format(source=name, problem=problem))
+
+
+def _other_columns(X: Any, like: Any, n_features: int | None, columns: Any) -> str | None:
+    given = [str(c) for c in X.columns] if hasattr(X, "columns") else None
+    if given is not None and columns is not None and given != list(columns):
+        missing = [c for c in columns if c not in given]
+        extra = [c for c in given if c not in list(columns)]
+        parts = [f"no column {missing[0]!r}"] if missing else []
+        parts += [f"an unknown column {extra[0]!r}"] if extra else []
+        return " and ".join(parts) or "its columns in another order"
+    shape = np.shape(X) if isinstance(X, list) else X.shape
+    if n_features is not None and (len(shape) < 2 or shape[1] != n_features):
+        return f"{shape[1] if len(shape) > 1 else 1} columns instead of {n_features}"
+    if hasattr(like, "columns") and type(X) is not type(like):
+        return f"rows of type {type(X).__name__} instead of {_full_name(like)}"
+    return None
+
+
+def _full_name(container: Any) -> str:
+    kind = type(container)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def numeric_matrix(X: Any, discrepancy: str) -> np.ndarray:
+    """Two-dimensional float array; NaN and infinity are left for :func:`check_finite`."""
+    try:
+        return check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=False)
+    except (TypeError, ValueError) as error:
+        problem = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(NEEDS_NUMBERS.format(discrepancy=discrepancy, problem=problem)) from error
+
+
+def indexable_rows(X: Any) -> Any:
+    """Rows for an estimator of the user's own, as they are but in a container to choose from."""
+    if scipy.sparse.issparse(X):
+        return X.tocsr()
+    return X if hasattr(X, "shape") or isinstance(X, list) else np.asarray(X)
+
+
+def n_rows_of(X: Any) -> int:
+    """Rows of an array, frame or list."""
+    return _num_samples(X)

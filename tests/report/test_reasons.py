@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sourcewise import SourceWeightedClassifier
+from sourcewise.core.discrepancy import Discrepancies
+from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
+from sourcewise.report import reasons as words
+from sourcewise.report.reasons import reasons, survives
+
+
+def draw(n, rng, weights):
+    X = rng.normal(size=(n, len(weights)))
+    return X, (X @ weights + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+def reasons_of(pool, **parameters):
+    model = SourceWeightedClassifier(reference="gold", trade_off=1.0, random_state=0, **parameters)
+    model.fit(
+        np.concatenate([X for X, _ in pool.values()]),
+        np.concatenate([y for _, y in pool.values()]),
+        sources=np.repeat(list(pool), [len(y) for _, y in pool.values()]),
+    )
+    return {row.source: row.reason for row in model.report().sources}
+
+
+def test_reasons_of_real_sources():
+    rng = np.random.default_rng(0)
+    truth = np.array([1.0, 1.0, 0.0, 0.0])
+    pool = {
+        "gold": draw(120, rng, truth),
+        "good": draw(300, rng, truth),
+        "noise": (draw(300, rng, truth)[0], rng.integers(0, 2, size=300)),
+        "tiny": draw(3, rng, truth),
+    }
+    assert reasons_of(pool) == {
+        "gold": words.REFERENCE,
+        "good": words.AGREES,
+        "noise": words.LABELS,
+        "tiny": words.TOO_FEW,
+    }
+
+
+def test_a_source_on_which_only_its_own_model_shows_the_difference():
+    rng = np.random.default_rng(0)
+    X, y = draw(150, rng, np.array([1.0, 0.0, 0.0, 0.0]))
+    # This source shows rows for which the reference's model is right, and a shortcut that is
+    # perfect here and worthless elsewhere; only the source's own model falls for it.
+    X_near, y_near = draw(400, rng, np.array([1.0, 0.0, 0.0, 0.0]))
+    X_near[:, 0] *= 0.05
+    X_near[:, 1] = 4.0 * (2 * y_near - 1)
+    flip = rng.random(400) < 0.08
+    found = reasons_of({"gold": (X, y), "shortcut": (X_near, np.where(flip, 1 - y_near, y_near))})
+    assert found["shortcut"] == words.MODEL
+
+
+@pytest.mark.parametrize("discrepancy", ["cross-fit", "plug-in"])
+def test_linear_discrepancies_speak_of_labels(discrepancy):
+    rng = np.random.default_rng(1)
+    truth = np.array([1.0, 1.0])
+    pool = {"gold": draw(100, rng, truth), "wrong": draw(150, rng, -truth)}
+    assert reasons_of(pool, discrepancy=discrepancy)["wrong"] == words.LABELS
+
+
+def made_up(p_values, hypotheses, errors):
+    n = len(p_values)
+    witnesses = tuple(Witness(h, "source") if h else NO_WITNESS for h in hypotheses)
+    return Discrepancies(np.full(n, 0.1), np.array(errors), np.array(p_values), witnesses)
+
+
+def test_each_sentence_from_made_up_evidence():
+    found = made_up(
+        p_values=[1e-4, 1.0, 1e-4, 1e-4, 0.4, 0.4],
+        hypotheses=["reference model", None, "source model", "separating model of class 2"]
+        + ["reference model"] * 2,
+        errors=[0.01, 0.0, 0.01, 0.01, 0.01, 0.2],
+    )
+    assert reasons(found, 1, reference_gain=0.2, expected_errors=np.zeros(6)) == [
+        words.LABELS,
+        words.REFERENCE,
+        words.MODEL,
+        words.LABELS,
+        words.AGREES,
+        words.TOO_FEW,
+    ]
+
+
+def test_too_few_rows_begins_where_random_labels_would_escape():
+    gain = 0.14
+    for error, expected in [(0.0499, words.AGREES), (0.0501, words.TOO_FEW)]:
+        found = made_up([1.0, 0.5], [None, "reference model"], [0.0, error])
+        assert reasons(found, 0, gain, np.zeros(2))[1] == expected
+
+
+def test_a_small_error_by_luck_does_not_count():
+    found = made_up([1.0, 0.5], [None, "reference model"], [0.0, 0.001])
+    assert reasons(found, 0, 0.2, np.array([0.01, 0.01]))[1] == words.AGREES
+    assert reasons(found, 0, 0.2, np.array([0.01, 0.1]))[1] == words.TOO_FEW
+
+
+def test_nothing_agrees_with_a_reference_that_knows_nothing():
+    found = made_up([1.0, 0.5], [None, "reference model"], [0.0, 1e-6])
+    assert reasons(found, 0, -0.01, np.zeros(2))[1] == words.TOO_FEW
+
+
+class TestBenjaminiHochberg:
+    def test_by_hand(self):
+        # Thresholds 0.01 0.02 0.03 0.04 0.05: the third is missed, the fourth is met, so the
+        # first four count; the fifth does not.
+        p_values = np.array([0.2, 0.039, 0.001, 0.035, 0.02])
+        assert survives(p_values).tolist() == [False, True, True, True, True]
+
+    def test_one_at_the_threshold(self):
+        assert survives(np.array([0.05])).tolist() == [True]
+        assert survives(np.array([0.051])).tolist() == [False]
+        assert survives(np.array([0.03, 0.9])).tolist() == [False, False]
+
+    def test_none(self):
+        assert survives(np.array([])).tolist() == []
+
+    def test_missing_p_values_do_not_count(self):
+        assert survives(np.array([np.nan, 0.001, np.nan])).tolist() == [False, True, False]
+
+    def test_many_clean_sources_are_left_alone(self):
+        # Uniform p-values: one at a time, one in twenty would be accused.
+        p_values = (np.arange(1000) + 0.5) / 1000
+        assert not survives(p_values).any()
+
+    def test_the_reference_does_not_count_among_the_tests(self):
+        hypotheses = [None, "reference model"]
+        found = made_up([1.0, 0.04], hypotheses, [0.0, 0.01])
+        assert reasons(found, 0, 0.2, np.zeros(2))[1] == words.LABELS

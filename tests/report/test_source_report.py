@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from sourcewise import SourceReport, SourceWeightedRegressor
+from sourcewise.core.discrepancy import Discrepancies
+from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
+from sourcewise.report.reasons import LABELS, MODEL
+
+
+def make_report(names=("gold", "vendor-7", "scraped"), trade_off=4.44, cutoff=0.3, **columns):
+    n = len(names)
+    given = {
+        "values": np.linspace(0.0, 0.4, n),
+        "standard_errors": np.linspace(0.0, 0.02, n),
+        "p_values": np.linspace(1.0, 0.001, n),
+        **columns,
+    }
+    witness = Witness("reference model", "source")
+    return SourceReport.from_results(
+        names=list(names),
+        weights=np.linspace(1.0, 0.0, n) / max(n / 2, 1),
+        discrepancies=Discrepancies(**given, witnesses=(NO_WITNESS, *(witness,) * (n - 1))),
+        rows=np.arange(n) * 1000 + 60,
+        reference=0,
+        reference_gain=0.2,
+        expected_errors=np.zeros(n),
+        trade_off=trade_off,
+        cutoff=cutoff,
+    )
+
+
+def strict(text):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_frame_has_a_row_per_source():
+    report = make_report()
+    frame = report.to_frame()
+    assert frame.columns.tolist() == [
+        "source",
+        "weight",
+        "discrepancy",
+        "standard_error",
+        "p_value",
+        "rows",
+        "reason",
+    ]
+    assert frame["source"].tolist() == ["gold", "vendor-7", "scraped"]
+    assert frame["rows"].tolist() == [60, 1060, 2060]
+    assert frame["discrepancy"].tolist() == [0.0, 0.2, 0.4]
+    assert frame["reason"].tolist() == [row.reason for row in report.sources]
+
+
+def test_frame_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"pip install 'sourcewise\[report\]'"):
+        make_report().to_frame()
+
+
+def test_dict_holds_plain_values():
+    report = make_report()
+    content = report.to_dict()
+    assert content["trade_off"] == 4.44
+    assert content["cutoff"] == 0.3
+    assert [row["source"] for row in content["sources"]] == ["gold", "vendor-7", "scraped"]
+    for row in content["sources"]:
+        assert all(type(value) in (str, float, int) for value in row.values())
+
+
+def test_json_is_the_dict():
+    report = make_report()
+    assert strict(report.to_json()) == report.to_dict()
+
+
+def test_json_has_no_infinity():
+    p_values = np.array([1.0, np.nan, 0.5])
+    report = make_report(trade_off=np.inf, cutoff=np.inf, p_values=p_values)
+    content = strict(report.to_json())
+    assert content["trade_off"] is None
+    assert content["cutoff"] is None
+    assert [row["p_value"] for row in content["sources"]] == [1.0, None, 0.5]
+
+
+def test_json_names():
+    names = ["gold", 7, ("lab", 2), "Ærø \n"]
+    content = strict(make_report(names).to_json())
+    assert [row["source"] for row in content["sources"]] == ["gold", 7, ["lab", 2], "Ærø \n"]
+
+
+def test_json_file(tmp_path):
+    path = tmp_path / "report.json"
+    text = make_report(["gold", "Ærø"]).to_json(path)
+    assert path.read_text(encoding="utf-8") == text + "\n"
+    assert [p.name for p in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    with pytest.raises(OSError):
+        make_report().to_json(tmp_path / "missing" / "report.json")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError):
+        make_report().to_json(tmp_path / "taken")
+    assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+
+
+def test_text():
+    text = str(make_report())
+    header, rule, *lines, last = text.splitlines()
+    assert header.split() == ["source", "weight", "discr.", "s.e.", "p", "rows", "reason"]
+    assert set(rule) == {"-"}
+    assert lines[0].split() == [
+        "gold",
+        "0.667",
+        "0.000",
+        "0.000",
+        "1.000",
+        "60",
+        "the",
+        "reference",
+    ]
+    assert lines[1].endswith("agrees")
+    assert lines[2].endswith("labels disagree")
+    assert last == "lambda = 4.44: a source counts if its discrepancy is below 0.3."
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {},
+        {"values": np.array([0.0, 123456.789, 1e12]), "standard_errors": np.array([0, 5e4, 1e9])},
+        {"p_values": np.array([1.0, np.nan, 1e-300])},
+    ],
+)
+def test_text_fits_into_80_columns(columns):
+    names = ("gold", "a source with a very long name indeed", "line\nbreak")
+    text = str(make_report(names, trade_off=1e-5, cutoff=1.23456789e-7, **columns))
+    lines = text.splitlines()
+    assert len(lines) == 6
+    assert max(map(len, lines)) <= 80
+    # Columns stay in line and apart.
+    assert all(line[17] == " " for line in lines[2:5])
+    assert all(len(line.split()) >= 7 for line in lines[2:5])
+
+
+def test_text_of_many_rows():
+    report = make_report()
+    big = SourceReport(
+        tuple(type(row)(**{**vars(row), "rows": 10**11}) for row in report.sources), 1.0, 0.1
+    )
+    assert max(map(len, str(big).splitlines())) <= 80
+
+
+def test_all_data_is_said_in_words():
+    assert str(make_report(trade_off=np.inf, cutoff=np.inf)).endswith(
+        "lambda = inf: every source counts by its rows."
+    )
+
+
+def test_report_of_a_fitted_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(160, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=160)
+    y[80:] *= -1
+    sources = np.repeat([5, 9, 1], [40, 40, 80])
+    model = SourceWeightedRegressor(reference=5, random_state=0).fit(X, y, sources=sources)
+    report = model.report()
+    assert [row.source for row in report.sources] == [5, 9, 1]
+    assert [row.weight for row in report.sources] == model.source_weights_.tolist()
+    assert [row.discrepancy for row in report.sources] == model.discrepancies_.tolist()
+    assert [row.rows for row in report.sources] == [40, 40, 80]
+    # Turning the sign is as bad for either model; chance decides which shows it more clearly.
+    assert report.sources[2].reason in (LABELS, MODEL)
+    assert report.trade_off == model.trade_off_
+    assert report.cutoff == model.cutoff_
+    assert strict(report.to_json()) == report.to_dict()
