@@ -15,7 +15,10 @@ import numpy as np
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.logistic import fit_logistic, n_outputs, probabilities
 from sourcewise.core.logistic_grid import GridProblem, solve_grid
+from sourcewise.core.stacked import fit_logistic_stacked
 
+LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
+STACK_ELEMENTS = 1_000_000  # features stacked at a time
 MAX_COLUMNS = 4096  # scores a row gets at a time, over all models of a batch
 # A free intercept would run off to infinity on a source with one class; this holds it without
 # being felt elsewhere.
@@ -30,14 +33,30 @@ class Family(Protocol):
     def fit(self, X: FloatArray, y: Any, row_weights: FloatArray, settings: FloatArray) -> Any:
         """Fit one model for each column of ``row_weights`` (n_rows, n_models)."""
 
+    def fit_folds(
+        self,
+        X: FloatArray,
+        y: Any,
+        row_weights: FloatArray,
+        starts: IntArray,
+        counts: IntArray,
+        fold: IntArray,
+        n_folds: IntArray,
+        setting: float,
+    ) -> Any:
+        """Fit, for runs of rows, one model without each fold; models in (run, fold) order.
+
+        Run ``s`` has ``counts[s]`` rows from ``starts[s]`` on and ``n_folds[s]`` folds.
+        """
+
     def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> Any:
         """Fit every weighting under every setting; models in (weighting, setting) order."""
 
     def predict(self, models: Any, X: FloatArray) -> FloatArray:
         """Return probabilities (n_models, n_rows, n_classes) or predictions (n_models, n_rows)."""
 
-    def select(self, models: Any, which: Any) -> Any:
-        """Return some of the models, as an indexed batch."""
+    def predict_each(self, models: Any, which: IntArray, X: FloatArray) -> FloatArray:
+        """Predict row ``j`` by model ``which[j]``: (n_rows, n_classes) or (n_rows,)."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +152,53 @@ class LogisticFamily:
         scores = X @ models.reshape(-1, d).T
         return probabilities(scores.reshape(len(X), n_models, outputs).transpose(1, 0, 2))
 
-    def select(self, models: FloatArray, which: Any) -> FloatArray:
-        """Return some of the models."""
-        return np.asarray(models[which])
+    def predict_each(self, models: FloatArray, which: IntArray, X: FloatArray) -> FloatArray:
+        """Probabilities of each row by its own model."""
+        return probabilities(np.einsum("jod,jd->jo", models[which], X))
+
+    def fit_folds(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        row_weights: FloatArray,
+        starts: IntArray,
+        counts: IntArray,
+        fold: IntArray,
+        n_folds: IntArray,
+        setting: float,
+    ) -> FloatArray:
+        """Fit runs of like size together where there are two classes, else one by one."""
+        d = X.shape[1]
+        first = np.concatenate([[0], np.cumsum(n_folds)])
+        models = np.empty((first[-1], n_outputs(self.n_classes), d), dtype=X.dtype)
+        if self.n_classes > 2:
+            for s in np.flatnonzero(n_folds):
+                rows = slice(starts[s], starts[s] + counts[s])
+                left_out = fold[rows, None] == np.arange(n_folds[s])
+                models[first[s] : first[s + 1]] = self.fit(
+                    X[rows],
+                    y[rows],
+                    np.where(left_out, 0.0, row_weights[rows, None]),
+                    np.full(n_folds[s], setting),
+                )
+            return models
+        for runs in like_runs(counts, n_folds, d):
+            k = n_folds[runs[0]]
+            # Shorter runs are filled up with rows of weight zero.
+            position = np.arange(counts[runs].max())
+            inside = position < counts[runs, None]
+            taken = starts[runs, None] + np.minimum(position, counts[runs, None] - 1)
+            weights = np.where(inside, row_weights[taken], 0.0)[:, :, None]
+            weights = np.where(fold[taken][:, :, None] == np.arange(k), 0.0, weights)
+            models[(first[runs, None] + np.arange(k)).ravel(), 0] = fit_logistic_stacked(
+                X[taken],
+                y[taken],
+                weights,
+                C=setting,
+                penalty=self._penalty(d),
+                tol=max(self.tol, LOCAL_TOL),
+            ).reshape(-1, d)
+        return models
 
     def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
@@ -162,6 +225,26 @@ class LogisticFamily:
             )
         models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
         return np.asarray(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
+
+
+def like_runs(counts: IntArray, n_folds: IntArray, n_features: int) -> list[IntArray]:
+    """Group runs of rows of the same number of folds and about the same length."""
+    groups: list[IntArray] = []
+    order = np.lexsort((counts, n_folds))
+    order = order[n_folds[order] > 0]
+    begin = 0
+    for end in range(1, len(order) + 1):
+        shortest = counts[order[begin]]
+        whole = (
+            end == len(order)
+            or n_folds[order[end]] != n_folds[order[begin]]
+            or counts[order[end]] > 1.25 * shortest
+            or (end - begin + 1) * counts[order[end]] * n_features > STACK_ELEMENTS
+        )
+        if whole:
+            groups.append(order[begin:end])
+            begin = end
+    return groups
 
 
 @dataclass(frozen=True)
@@ -197,9 +280,34 @@ class RidgeFamily:
         """Predictions of shape (n_models, n_rows)."""
         return np.asarray(models[:, 0] @ X.T)
 
-    def select(self, models: FloatArray, which: Any) -> FloatArray:
-        """Return some of the models."""
-        return np.asarray(models[which])
+    def predict_each(self, models: FloatArray, which: IntArray, X: FloatArray) -> FloatArray:
+        """Prediction of each row by its own model."""
+        return np.asarray(np.einsum("jd,jd->j", models[which, 0], X))
+
+    def fit_folds(
+        self,
+        X: FloatArray,
+        y: FloatArray,
+        row_weights: FloatArray,
+        starts: IntArray,
+        counts: IntArray,
+        fold: IntArray,
+        n_folds: IntArray,
+        setting: float,
+    ) -> FloatArray:
+        """Fit from the moments of each fold: a model's are those of the other folds."""
+        parts = []
+        for s in np.flatnonzero(n_folds):
+            rows = slice(starts[s], starts[s] + counts[s])
+            weighted = X[rows] * row_weights[rows, None]
+            members = [fold[rows] == f for f in range(n_folds[s])]
+            grams = np.stack([X[rows][m].T @ weighted[m] for m in members])
+            moments = np.stack([y[rows][m] @ weighted[m] for m in members])
+            settings = np.full(n_folds[s], setting)
+            parts.append(
+                self._solve(grams.sum(axis=0) - grams, moments.sum(axis=0) - moments, settings)
+            )
+        return np.concatenate(parts)
 
     def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> FloatArray:
         """Fit all problems under all settings from the sources' Gram matrices: one pass."""

@@ -81,9 +81,8 @@ class SourceGradients:
         self.outputs = n_outputs(data.n_classes)
         self.groups = _groups(data)
         indicator = targets(data.y, data.n_classes, data.X.dtype)
-        # Beside X, the backward product takes the labels and a one: their rows of the result say
-        # how much probability the labels got, which bounds the objective from below.
-        self.X = np.hstack([data.X, indicator, np.ones((len(data.X), 1), data.X.dtype)])
+        # How much probability the labels got bounds the objective from below.
+        self.extra = np.hstack([indicator, np.ones((len(data.X), 1), data.X.dtype)])
         moments = [data.X[r].T @ (data.row_shares[r, None] * indicator[r]) for r in data.slices()]
         trusted = data.rows(data.reference)
         by_fold = [
@@ -104,7 +103,7 @@ class SourceGradients:
     def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
         """Gradient of the data term, and its value with ``1 - p`` in place of ``-log p``."""
         d, k = len(W), self.outputs
-        G = np.zeros((self.X.shape[1], len(columns), k), dtype=W.dtype)
+        G = np.zeros((d + k + 1, len(columns), k), dtype=W.dtype)
         counts = self.counts[:, columns]
         for position in np.flatnonzero(counts.any(axis=1)):
             group = self.groups[position]
@@ -138,16 +137,19 @@ class SourceGradients:
             and group.start != data.reference
             and bool((data.row_shares[first:last] == share).all())
         )
-        G = np.zeros((self.X.shape[1], n_columns * k), dtype=W.dtype)
+        G = np.zeros((d + k + 1, n_columns * k), dtype=W.dtype)
         flat = np.ascontiguousarray(W).reshape(d, -1)
         step = max(32, BLOCK // (n_columns * k))
         for low in range(first, last, step):
             rows = slice(low, min(low + step, last))
-            P = (self.X[rows, :d] @ flat).reshape(-1, n_columns, k)
+            X = data.X[rows]
+            P = (X @ flat).reshape(-1, n_columns, k)
             to_probabilities(P)
             if not common:
                 P *= self._row_weights(rows, group, weights, columns)[:, :, None]
-            G += self.X[rows].T @ P.reshape(len(P), -1)
+            flat_P = P.reshape(len(X), -1)
+            G[:d] += X.T @ flat_P
+            G[d:] += self.extra[rows].T @ flat_P
         G = G.reshape(-1, n_columns, k)
         if common:
             G *= (weights[0] * share).astype(W.dtype)[:, None]

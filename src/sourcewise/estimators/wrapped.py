@@ -70,6 +70,25 @@ class EstimatorFamily:
         """Fit one clone for each column of weights; rows of weight zero are left out."""
         return self._run((X[:, 0], y, column) for column in row_weights.T)
 
+    def fit_folds(
+        self,
+        X: Any,
+        y: Any,
+        row_weights: Any,
+        starts: Any,
+        counts: Any,
+        fold: Any,
+        n_folds: Any,
+        setting: float,
+    ) -> list[Any]:
+        """Fit, for runs of rows, one clone without each fold."""
+        runs = [slice(first, first + n) for first, n in zip(starts, counts, strict=True)]
+        return self._run(
+            (X[run, 0], y[run], np.where(fold[run] == f, 0.0, row_weights[run]))
+            for run, k in zip(runs, n_folds, strict=True)
+            for f in range(k)
+        )
+
     def fit_grid(self, problems: WeightedProblems, settings: Any) -> list[Any]:
         """Fit all weightings; there is one setting, the estimator as it is."""
         data = problems.data
@@ -116,9 +135,13 @@ class EstimatorFamily:
             result[np.arange(n_rows), codes] = 1.0
         return result
 
-    def select(self, models: list[Any], which: Any) -> list[Any]:
-        """Return some of the models."""
-        return [models[k] for k in which]
+    def predict_each(self, models: list[Any], which: np.ndarray, X: Any) -> np.ndarray:
+        """Predict every row by its own model."""
+        n_columns = () if self.classes is None else (len(self.classes),)
+        result = np.empty((len(which), *n_columns))
+        for k in np.unique(which):
+            result[which == k] = self.predict([models[k]], X[which == k])[0]
+        return result
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any, seed: int) -> Any:

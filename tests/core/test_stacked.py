@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from sourcewise.core.linear import LogisticFamily, RidgeFamily, like_runs
+from sourcewise.core.logistic import fit_logistic
+from sourcewise.core.stacked import fit_logistic_stacked
+
+
+def objective(X, y, weights, C, penalty, w):
+    z = X @ w
+    return weights @ (np.logaddexp(0, z) - y * z) + 0.5 / C * np.sum(penalty * w**2)
+
+
+@pytest.mark.parametrize("signal, C", [(1.0, 1.0), (5.0, 100.0), (0.0, 1e-3), (20.0, 1e4)])
+def test_every_source_and_fold_reaches_its_optimum(signal, C):
+    rng = np.random.default_rng(0)
+    n_sources, m, d, folds = 7, 40, 6, 5
+    X = np.concatenate([rng.normal(size=(n_sources, m, d)), np.ones((n_sources, m, 1))], axis=2)
+    y = (signal * X[:, :, 0] + rng.logistic(size=(n_sources, m)) > 0).astype(int)
+    y[3] = 1  # one class only
+    weights = rng.random((n_sources, m, 1)) * (rng.random((n_sources, m, folds)) < 0.8)
+    penalty = np.append(np.ones(d), 1e-3)
+    found = fit_logistic_stacked(X, y, weights, C=C, penalty=penalty, tol=1e-9)
+    assert found.shape == (n_sources, folds, d + 1)
+    for s in range(n_sources):
+        plain = fit_logistic(
+            X[s], y[s], weights[s], np.full(folds, C), n_classes=2, penalty=penalty, tol=1e-11
+        )[:, 0]
+        for k in range(folds):
+            best = objective(X[s], y[s], weights[s, :, k], C, penalty, plain[k])
+            reached = objective(X[s], y[s], weights[s, :, k], C, penalty, found[s, k])
+            assert reached <= best + 1e-6 * max(best, 1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_folds_of_runs_equal_fits_one_by_one(n_classes):
+    rng = np.random.default_rng(1)
+    counts = np.array([30, 3, 1, 33, 80])
+    n_folds = np.array([5, 3, 0, 5, 5])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    n = counts.sum()
+    X = np.column_stack([rng.normal(size=(n, 3)), np.ones(n)])
+    y = X[:, 0] + rng.normal(size=n)
+    y = y if n_classes == 0 else np.digitize(y, [0.0] if n_classes == 2 else [-0.5, 0.5])
+    fold = np.concatenate([np.arange(c) % max(k, 1) for c, k in zip(counts, n_folds, strict=True)])
+    weight = rng.random(n) + 0.5
+    settings = np.array([2.0])
+    family = LogisticFamily(n_classes, settings) if n_classes else RidgeFamily(settings)
+    models = family.fit_folds(X, y, weight, starts, counts, fold, n_folds, 2.0)
+    assert len(models) == n_folds.sum()
+    position = 0
+    for s, k in enumerate(n_folds):
+        rows = slice(starts[s], starts[s] + counts[s])
+        for f in range(k):
+            left = np.where(fold[rows] == f, 0.0, weight[rows])
+            plain = family.fit(X[rows], y[rows], left[:, None], settings)
+            np.testing.assert_allclose(
+                family.predict(models[[position]], X), family.predict(plain, X), atol=2e-3
+            )
+            position += 1
+    which = rng.integers(0, len(models), n)
+    every = family.predict(models, X)
+    np.testing.assert_allclose(
+        family.predict_each(models, which, X), every[which, np.arange(n)], atol=1e-12
+    )
+
+
+def test_runs_are_grouped_by_folds_and_length():
+    counts = np.array([10, 500, 11, 12, 490, 3])
+    n_folds = np.array([5, 5, 5, 5, 5, 3])
+    groups = [sorted(g.tolist()) for g in like_runs(counts, n_folds, 4)]
+    assert sorted(groups) == [[0, 2, 3], [1, 4], [5]]
