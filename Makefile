@@ -10,7 +10,7 @@ export OMP_NUM_THREADS ?= 1
 	$(PYTHON) -m venv .venv
 
 .venv/.demo-ready: pyproject.toml | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[cli]'
 	touch $@
 
 .venv/.dev-ready: pyproject.toml | .venv/bin/python
@@ -18,7 +18,7 @@ export OMP_NUM_THREADS ?= 1
 	touch $@ .venv/.demo-ready
 
 demo: .venv/.demo-ready
-	$(BIN)/python -m sourcewise.demo
+	$(BIN)/sourcewise demo
 
 test: .venv/.dev-ready
 	$(BIN)/python -m pytest --cov --cov-report=term
@@ -29,7 +29,11 @@ lint: .venv/.dev-ready
 	$(BIN)/mypy
 
 bench: .venv/.dev-ready
-	$(BIN)/python -m benchmarks.weights
+	mkdir -p bench-results
+	$(BIN)/python -m benchmarks.weights --json bench-results/weights.json
+	$(BIN)/python -m benchmarks.training --exactness --json bench-results/training.json
+	$(BIN)/python -m benchmarks.baselines --json bench-results/baselines.json
+	$(BIN)/python -m benchmarks.growth --json bench-results/growth.json
 
 clean:
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .coverage

@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write to a temporary file beside ``path``, then rename; nothing half-written survives."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+@contextmanager
+def staged(*paths: Path) -> Iterator[list[Path]]:
+    """Give a temporary file beside each path to write to; all are renamed at the end, or none.
+
+    Nothing half-written survives a failure or an interruption.
+    """
+    temporary: list[Path] = []
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+        for path in paths:
+            handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
+            os.close(handle)
+            temporary.append(Path(name))
+        yield temporary
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
+        for name, path in zip(temporary, paths, strict=True):
+            os.chmod(name, 0o666 & ~umask)
+            os.replace(name, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        for name in temporary:
+            name.unlink(missing_ok=True)
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    with staged(path) as (temporary,):
+        temporary.write_bytes(content)

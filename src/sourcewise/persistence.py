@@ -37,6 +37,18 @@ HEADER_LIMIT = 10_000
 # Everything of ours that a fitted model may hold. A name not listed here or by skops is refused, so
 # a new estimator, or a new result that one keeps, has to be added by hand.
 TRUSTED_TYPES = (
+    "sourcewise.baselines.agreement_filter.AgreementFilter",
+    "sourcewise.baselines.all_data.AllData",
+    "sourcewise.baselines.component_median.ComponentMedian",
+    "sourcewise.baselines.fltrust.FLTrust",
+    "sourcewise.baselines.geometric_median.GeometricMedian",
+    "sourcewise.baselines.mixmin.MixMin",
+    "sourcewise.baselines.oracle.Oracle",
+    "sourcewise.baselines.pairwise_filter.PairwiseFilter",
+    "sourcewise.baselines.probability_median.ProbabilityMedian",
+    "sourcewise.baselines.reference_only.ReferenceOnly",
+    "sourcewise.baselines.robust_logistic.RobustLogistic",
+    "sourcewise.baselines.source_normalized.SourceNormalized",
     "sourcewise.core.discrepancy.result.Discrepancies",
     "sourcewise.core.discrepancy.result.Witness",
     "sourcewise.estimators.classifier.SourceWeightedClassifier",
@@ -46,6 +58,9 @@ TRUSTED_TYPES = (
     "sourcewise.estimators.rows.Rows",
     "sourcewise.estimators.rows.Training",
     "sourcewise.estimators.selection.Selection",
+    "sourcewise.tables.model.TableModel",
+    "sourcewise.tables.preprocessing.ColumnRule",
+    "sourcewise.tables.preprocessing.TablePreprocessor",
 )
 
 SKOPS_MISSING = "Saving and loading models needs skops: pip install 'sourcewise[save]'."
@@ -251,6 +266,8 @@ class _Portable:
         return value if same or type(value) not in (list, tuple) else type(value)(items)
 
     def _estimator(self, model: BaseEstimator) -> Any:
+        if getattr(model, "_training", None) is not None:
+            model.discrepancy_result_  # noqa: B018 (p-values are computed while the rows are there)
         attributes = {k: v for k, v in vars(model).items() if k != "_metadata_request"}
         changed = {
             name: new

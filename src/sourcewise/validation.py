@@ -77,6 +77,10 @@ NO_DATA_KEPT = (
     "The model keeps no training data (keep_data=False, or it was saved without), so a source "
     "cannot be added to it; fit again with all sources, the new one included."
 )
+NO_DATA_FOR_TRADE_OFF = (
+    "The model keeps no training data (keep_data=False, or it was saved without), so it cannot be "
+    "trained at another trade-off; fit again with trade_off=<the number>."
+)
 REGRESSOR_WANTED = "{estimator} is not a regressor; use SourceWeightedClassifier for classes."
 CLASSIFIER_WANTED = "{estimator} is not a classifier; use SourceWeightedRegressor for numbers."
 

@@ -3,12 +3,12 @@ import pytest
 
 from sourcewise.core.data import group_rows
 from sourcewise.core.logistic import fit_logistic, probabilities
-from sourcewise.core.logistic_grid import (
+from sourcewise.core.logistic_grid import solve_grid
+from sourcewise.core.source_gradients import (
     GridProblem,
     SourceGradients,
-    fast_exp,
-    solve_grid,
-    to_probabilities,
+    group_sources,
+    residuals,
 )
 
 
@@ -97,14 +97,76 @@ def test_single_precision_stays_single():
     assert solve_grid(grid(dtype=np.float32), tol=1e-6).dtype == np.float32
 
 
-def test_fast_exponential_and_probabilities_against_the_plain_ones():
-    x = np.concatenate([np.linspace(-700, 80, 10_001), np.linspace(-1, 1, 1001)])
-    np.testing.assert_allclose(fast_exp(x), np.exp(x), rtol=2e-7, atol=1e-37)
-    scores = np.concatenate([x, [1e5, -1e5]])[:, None, None].copy()
-    plain = probabilities(scores[:, :, 0])[:, 1]
-    to_probabilities(scores)
-    np.testing.assert_allclose(scores[:, 0, 0], plain, atol=1e-7)
-    many = np.random.default_rng(0).normal(size=(50, 3, 4)) * 30
-    expected = probabilities(many)
-    to_probabilities(many)
-    np.testing.assert_allclose(many, expected, atol=1e-7)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_followers_gradients_are_those_of_their_columns(n_classes):
+    problem = grid(n_classes)
+    gradients = SourceGradients(problem)
+    outputs = 1 if n_classes == 2 else n_classes
+    W = np.random.default_rng(1).normal(size=(5, 3, outputs))
+    columns, leader_of = np.array([1, 2, 5, 8, 10]), np.array([0, 2, 1, 1, 0])
+    shared = gradients.of_followers(W, leader_of, columns)
+    plain = gradients(W[:, leader_of], columns)
+    np.testing.assert_allclose(shared.value, plain.value, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(shared.floor, plain.floor, rtol=1e-6)
+
+
+def test_a_start_changes_nothing_but_the_way():
+    problem = grid()
+    from_zero = solve_grid(problem, tol=1e-11)
+    from_there = solve_grid(problem, tol=1e-11, start=from_zero[0] + 0.1)
+    R = row_weights(problem)
+    for q in range(12):
+        one, two = (objective(problem, R[:, q], q, w[q]) for w in (from_zero, from_there))
+        assert one == pytest.approx(two, rel=1e-8)
+
+
+def test_every_source_but_the_reference_is_in_one_group():
+    for counts in [(60, 150, 20, 30, 7, 200), (300, 700, 5), (1, 2), (4, 4, 4)]:
+        rng = np.random.default_rng(0)
+        n = sum(counts)
+        data, _ = group_rows(
+            rng.normal(size=(n, 2)),
+            np.zeros(n, dtype=int),
+            np.repeat(np.arange(len(counts)), counts),
+            reference=1,
+            n_classes=2,
+        )
+        grouped = np.concatenate([g.sources for g in group_sources(data)])
+        assert sorted(grouped.tolist()) == [i for i in range(len(counts)) if i != 1]
+
+
+def test_single_precision_residuals_keep_their_relative_precision():
+    scores = np.linspace(-80, 80, 4001)[:, None]
+    for sign in (1.0, -1.0):
+        found = residuals(scores, np.full_like(scores, sign), (1, 1))
+        np.testing.assert_allclose(found, -sign / (1 + np.exp(sign * scores)), rtol=1e-5)
+    extreme = residuals(np.array([[1e5], [-1e5]]), np.array([[1.0], [1.0]]), (1, 1))
+    np.testing.assert_allclose(extreme, [[0.0], [-1.0]])
+    many = np.random.default_rng(0).normal(size=(50, 3, 4)) * 5
+    label = np.arange(50) % 4
+    found = residuals(many.reshape(50, 12), np.eye(4)[label], (3, 4)).reshape(50, 3, 4)
+    p = probabilities(many)
+    expected = p - np.eye(4)[label][:, None, :]
+    expected[np.arange(50), :, label] = -(p * (1 - np.eye(4)[label])[:, None, :]).sum(axis=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-30)
+
+
+def test_separable_rows_under_weak_regularisation_are_solved_too():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([16 * rng.random((300, 20)), np.ones(300)])
+    y = (X[:, 0] > X[:, 1]).astype(int)
+    data, _ = group_rows(X, y, np.repeat([0, 1, 2], 100), reference=0, n_classes=2)
+    problem = GridProblem(
+        data=data,
+        weights=np.array([[100.0, 100.0], [0.0, 50.0], [0.0, 80.0]]),
+        C=np.array([1e4, 1e4]),
+        fold=np.zeros(2, dtype=int),
+        reference_shares=data.row_shares[None, :100],
+        penalty=np.ones(21),
+    )
+    R = row_weights(problem)
+    found = solve_grid(problem, tol=1e-9)
+    plain = fit_logistic(data.X, data.y, R, problem.C, n_classes=2, tol=1e-12)
+    for q in range(2):
+        reached, best = (objective(problem, R[:, q], q, w[q]) for w in (found, plain))
+        assert reached <= best * (1 + 1e-6)

@@ -294,3 +294,23 @@ class TestScikitLearn:
         assert bound.discrepancy_term == pytest.approx(
             2.0 * model.source_weights_ @ model.discrepancies_
         )
+
+
+@pytest.mark.parametrize("discrepancy", ["plug-in", "cross-fit"])
+def test_p_values_that_wait_are_those_of_a_model_that_keeps_no_data(class_pool, discrepancy):
+    X, y, sources = class_pool()
+    kept, eager = (
+        SourceWeightedClassifier(
+            reference="gold",
+            discrepancy=discrepancy,
+            trade_off=1.0,
+            random_state=0,
+            keep_data=keep,
+        ).fit(X, y, sources=sources)
+        for keep in (True, False)
+    )
+    assert np.isfinite(eager.discrepancy_result_.p_values).all()
+    np.testing.assert_array_equal(
+        kept.discrepancy_result_.p_values, eager.discrepancy_result_.p_values
+    )
+    np.testing.assert_array_equal(kept.discrepancies_, kept.discrepancy_result_.values)

@@ -65,7 +65,10 @@ def test_linear_discrepancies_speak_of_labels(discrepancy):
 
 def made_up(p_values, hypotheses, errors):
     n = len(p_values)
-    witnesses = tuple(Witness(h, "source") if h else NO_WITNESS for h in hypotheses)
+    worse_on = {"source model": "reference"}
+    witnesses = tuple(
+        Witness(h, worse_on.get(h, "source")) if h else NO_WITNESS for h in hypotheses
+    )
     return Discrepancies(np.full(n, 0.1), np.array(errors), np.array(p_values), witnesses)
 
 
@@ -131,3 +134,20 @@ class TestBenjaminiHochberg:
         hypotheses = [None, "reference model"]
         found = made_up([1.0, 0.04], hypotheses, [0.0, 0.01])
         assert reasons(found, 0, 0.2, np.zeros(2))[1] == words.LABELS
+
+
+def test_a_model_that_does_better_on_the_reference_does_not_fail_there():
+    better = Discrepancies(
+        np.array([0.0, 0.1]),
+        np.array([0.0, 0.01]),
+        np.array([1.0, 1e-4]),
+        (NO_WITNESS, Witness("source model", "source")),
+    )
+    assert reasons(better, 0, 0.2, np.zeros(2))[1] == words.LABELS
+
+
+def test_a_source_set_aside_with_a_small_p_value_is_not_said_to_agree():
+    p_values = [1.0, 0.03, 0.4, 0.5, 0.6]
+    found = made_up(p_values, [None] + ["reference model"] * 4, [0.0] + [0.01] * 4)
+    assert reasons(found, 0, 0.2, np.zeros(5))[1] == words.AGREES
+    assert reasons(found, 0, 0.2, np.zeros(5), cutoff=0.05)[1] == words.LABELS

@@ -16,10 +16,9 @@ def geometric_median(points: FloatArray, *, tol: float = 1e-10, max_iter: int = 
     Weiszfeld's iteration averages the points with weights :math:`1 / \lVert z - w_i \rVert`, which
     breaks down when it lands on one of them. Vardi and Zhang (2000) take the average over the other
     points and then move only as far as the pull of the others exceeds the multiplicity of the one
-    landed on; with that step the iteration descends from everywhere. As Weiszfeld's convergence is
-    only sublinear where the median is itself one of the points, those are tested first by the
-    optimality condition :math:`\lVert \sum_{j \ne i} (w_j - w_i) / \lVert w_j - w_i \rVert \rVert
-    \le` multiplicity.
+    landed on; with that step the iteration descends from everywhere. As convergence can be slow
+    where the median is itself one of the points, the nearest one is tested now and then by its
+    optimality condition: the unit vectors to the other points sum to no more than its multiplicity.
 
     Parameters
     ----------
@@ -36,32 +35,20 @@ def geometric_median(points: FloatArray, *, tol: float = 1e-10, max_iter: int = 
     """
     points = np.asarray(points, dtype=np.float64)
     spread = float(np.linalg.norm(points - points.mean(axis=0), axis=1).max())
-    if spread == 0.0:
-        return points[0].copy()
-    best = _median_among(points, spread)
-    if best is not None:
-        return best
+    if spread <= 8.0 * np.finfo(np.float64).eps * np.abs(points).max():
+        return np.array(points[0])  # all the same
     z = points.mean(axis=0)
-    for _ in range(max_iter):
+    for iteration in range(max_iter):
+        if iteration % 10 == 5:
+            nearest = points[int(np.argmin(np.linalg.norm(points - z, axis=1)))]
+            pull, here = _pull(points, nearest, spread)
+            if np.linalg.norm(pull) <= here:
+                return np.array(nearest)
         moved = _vardi_zhang_step(points, z, spread)
         if np.linalg.norm(moved - z) <= tol * spread:
             return moved
         z = moved
-    return z
-
-
-def _median_among(points: FloatArray, spread: float) -> FloatArray | None:
-    """Return the point that is the geometric median, if one is."""
-    totals = _distances_between(points).sum(axis=1)
-    candidate = points[int(np.argmin(totals))]
-    pull, here = _pull(points, candidate, spread)
-    return candidate.copy() if np.linalg.norm(pull) <= here else None
-
-
-def _distances_between(points: FloatArray) -> FloatArray:
-    squares = np.einsum("ij,ij->i", points, points)
-    gram = points @ points.T
-    return np.sqrt(np.maximum(squares[:, None] + squares - 2.0 * gram, 0.0))
+    return np.asarray(z)
 
 
 def _pull(points: FloatArray, z: FloatArray, spread: float) -> tuple[FloatArray, int]:

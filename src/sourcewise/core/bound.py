@@ -82,7 +82,7 @@ class GeneralizationBound:
         lines = [f"Theorem 1, with probability at least {1 - self.delta:.6g}:"]
         lines += [f"  {name:<13}{formula:<49}{value:>12.5g}" for name, formula, value in rows]
         lines.append(f"R_i: {self.complexity_method}.")
-        lines.append("The d_i are plug-in estimates: their own sampling error is not included.")
+        lines.append("The d_i are estimates plugged in: their own sampling error is not included.")
         if self.vacuous:
             lines.append(f"No loss exceeds M = {self.loss_bound:.6g}: this bound says nothing yet.")
         return "\n".join(lines)
@@ -174,7 +174,7 @@ def generalization_bound(
       deviation    6 sqrt(log(4/delta) M^2/2) sqrt(sum a_i^2/m_i)       0.039724
       total        excess loss over the best model of the class          0.10031
     R_i: linear class, L B D / sqrt(m_i) with L = 1, B = 1, D = 1.
-    The d_i are plug-in estimates: their own sampling error is not included.
+    The d_i are estimates plugged in: their own sampling error is not included.
     """
     d, m = _check_sources(discrepancies, sizes)
     alpha = np.asarray(weights, dtype=np.float64)

@@ -14,7 +14,8 @@ import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.logistic import fit_logistic, n_outputs, probabilities
-from sourcewise.core.logistic_grid import GridProblem, solve_grid
+from sourcewise.core.logistic_grid import solve_grid
+from sourcewise.core.source_gradients import GridProblem
 from sourcewise.core.stacked import fit_logistic_stacked
 
 LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
@@ -49,8 +50,11 @@ class Family(Protocol):
         Run ``s`` has ``counts[s]`` rows from ``starts[s]`` on and ``n_folds[s]`` folds.
         """
 
-    def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> Any:
-        """Fit every weighting under every setting; models in (weighting, setting) order."""
+    def fit_grid(self, problems: WeightedProblems, settings: FloatArray, start: Any = None) -> Any:
+        """Fit every weighting under every setting; models in (weighting, setting) order.
+
+        ``start`` is a batch of one model near the solutions, if one is known.
+        """
 
     def predict(self, models: Any, X: FloatArray) -> FloatArray:
         """Return probabilities (n_models, n_rows, n_classes) or predictions (n_models, n_rows)."""
@@ -200,7 +204,9 @@ class LogisticFamily:
             ).reshape(-1, d)
         return models
 
-    def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> FloatArray:
+    def fit_grid(
+        self, problems: WeightedProblems, settings: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
         width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))
@@ -220,7 +226,9 @@ class LogisticFamily:
                         reference_shares=problems.reference_shares,
                         penalty=self._penalty(problems.data.X.shape[1]),
                     ),
-                    tol=self.tol,
+                    # What is fitted from nearby is the final model: its digits will be looked at.
+                    tol=self.tol if start is None else 1e-3 * self.tol,
+                    start=None if start is None else start[0],
                 )
             )
         models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
@@ -309,7 +317,9 @@ class RidgeFamily:
             )
         return np.concatenate(parts)
 
-    def fit_grid(self, problems: WeightedProblems, settings: FloatArray) -> FloatArray:
+    def fit_grid(
+        self, problems: WeightedProblems, settings: FloatArray, start: FloatArray | None = None
+    ) -> FloatArray:
         """Fit all problems under all settings from the sources' Gram matrices: one pass."""
         data = problems.data
         d = data.X.shape[1]

@@ -152,8 +152,11 @@ def inverse_with_ridge(curvature: FloatArray, ridge: FloatArray) -> FloatArray:
         H[np.arange(d), np.arange(d)] += ridge + 1e-4 * np.trace(H) / d
         return np.linalg.pinv(H, hermitian=True).astype(ridge.dtype)
     inverse, _ = dpotri(factor, lower=1, overwrite_c=1)
+    # Only the lower half is filled in.
     lower = np.tril(inverse)
-    return np.asarray((lower + np.tril(lower, -1).T).astype(ridge.dtype))
+    lower += lower.T
+    lower[np.arange(d), np.arange(d)] *= 0.5
+    return np.asarray(lower, dtype=ridge.dtype)
 
 
 def centre_outputs(steps: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
 
-MEMORY = 8  # pairs of steps and gradient changes that a column remembers
+MEMORY = 5  # pairs of steps and gradient changes that a column remembers
 OVERSHOOT = 0.5  # a step is shortened when the slope at its end exceeds this share of the first
 
 

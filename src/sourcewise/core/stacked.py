@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.logistic import fit_logistic, inverse_with_ridge
+from sourcewise.core.source_gradients import residuals
 
 LAZY = (2, 4)  # iterations that make do with the last Hessian
 MAX_ITER = 30  # then the few sources left, nearly separable ones, are fitted one by one
@@ -52,10 +53,10 @@ def fit_logistic_stacked(
     at = X, y[:, :, None].astype(X.dtype), row_weights.astype(X.dtype)
     inverse = np.empty((n_sources, d, d), dtype=X.dtype)
     points = W
-    P, G, floor = _gradient(*at, points, ridge)
+    V, G, floor = _gradient(*at, points, ridge)
     for iteration in range(MAX_ITER):
         if iteration not in LAZY:
-            inverse[running] = _inverse_hessian(at[0], at[2], P, ridge)
+            inverse[running] = _inverse_hessian(at[0], at[2], V, ridge)
         direction = -np.matmul(inverse[running], G)
         slope = np.einsum("sdk,sdk->sk", G, direction)
         done = (-0.5 * slope <= tol * floor).all(axis=1)
@@ -67,7 +68,7 @@ def fit_logistic_stacked(
             running = running[keep]
             at = at[0][keep], at[1][keep], at[2][keep]
             points, direction, slope = points[keep], direction[keep], slope[keep]
-        points, P, G, floor = _move(at, points, direction, slope, ridge)
+        points, V, G, floor = _move(at, points, direction, slope, ridge)
     coef = W.transpose(0, 2, 1)
     for k, s in enumerate(running):
         coef[s] = fit_logistic(
@@ -86,19 +87,21 @@ def fit_logistic_stacked(
 def _gradient(
     X: FloatArray, y: FloatArray, R: FloatArray, W: FloatArray, ridge: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Probabilities, gradients, and a number that each objective is known to exceed."""
+    """Curvature of each row, gradients, and a number that each objective is known to exceed."""
     Z = np.matmul(X, W)
-    np.negative(Z, out=Z)
-    np.minimum(Z, 80.0, out=Z)
-    P = 1.0 / (1.0 + np.exp(Z.astype(np.float32)).astype(X.dtype))
-    residual = R * (P - y)
+    residual = residuals(
+        Z.reshape(-1, Z.shape[2]), (2.0 * y - 1.0).reshape(-1, 1), (Z.shape[2], 1)
+    ).reshape(Z.shape)
+    V = np.abs(residual)
+    V *= 1.0 - V
+    residual *= R
     shrink = ridge[:, None] * W
     floor = np.abs(residual).sum(axis=1) + 0.5 * np.einsum("sdk,sdk->sk", shrink, W)
-    return P, np.matmul(X.transpose(0, 2, 1), residual) + shrink, floor
+    return V, np.matmul(X.transpose(0, 2, 1), residual) + shrink, floor
 
 
-def _inverse_hessian(X: FloatArray, R: FloatArray, P: FloatArray, ridge: FloatArray) -> FloatArray:
-    V = (R * P * (1.0 - P)).mean(axis=2)
+def _inverse_hessian(X: FloatArray, R: FloatArray, V: FloatArray, ridge: FloatArray) -> FloatArray:
+    V = (R * V).mean(axis=2)
     result = np.empty((len(X), X.shape[2], X.shape[2]), dtype=X.dtype)
     for s in range(len(X)):
         result[s] = inverse_with_ridge(X[s].T @ (X[s] * V[s, :, None]), ridge)
@@ -115,7 +118,7 @@ def _move(
     """Take full steps; shorten those at whose end the slope shows that they overshot."""
     length = np.ones_like(slope)
     moved = W + direction
-    P, G, floor = _gradient(*at, moved, ridge)
+    V, G, floor = _gradient(*at, moved, ridge)
     for _ in range(20):
         end = np.einsum("sdk,sdk->sk", G, direction)
         far: NDArray[np.bool_] = end > OVERSHOOT * -slope
@@ -123,5 +126,5 @@ def _move(
             break
         length = np.where(far, length * np.clip(slope / (slope - end), 0.1, 0.9), length)
         moved = W + length[:, None, :].astype(W.dtype) * direction
-        P, G, floor = _gradient(*at, moved, ridge)
-    return moved, P, G, floor
+        V, G, floor = _gradient(*at, moved, ridge)
+    return moved, V, G, floor

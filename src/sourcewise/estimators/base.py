@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
-from sklearn.utils import _safe_indexing, check_random_state, get_tags
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    check_is_fitted,
-    column_or_1d,
-    validate_data,
-)
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from sourcewise import validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
-from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.evidence import ReferenceFolds
-from sourcewise.core.linear import Family, WeightedProblems
+from sourcewise.core.discrepancy import Discrepancies
+from sourcewise.core.linear import WeightedProblems
 from sourcewise.core.weights import solve_weights, theory_trade_off
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
+from sourcewise.estimators.input import SourceInput
 from sourcewise.estimators.measure import Measured, measure
-from sourcewise.estimators.pool import FeatureMap, Pool
-from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
+from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select, total_weight
-from sourcewise.estimators.transaction import forget_fit, unchanged_on_failure
-from sourcewise.estimators.wrapped import EstimatorFamily, fit_weighted
-from sourcewise.report.source_report import SourceReport
+from sourcewise.estimators.transaction import unchanged_on_failure
+from sourcewise.estimators.wrapped import fit_weighted
+from sourcewise.progress import report_progress
+from sourcewise.report.source_report import ReportContext, SourceReport
 
 
-class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
+class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     """Meta-estimator that weighs sources by their discrepancy from a reference."""
-
-    # Sources are the point of these estimators: they are routed without having to be asked for.
-    __metadata_request__fit = {"sources": True}
 
     def __init__(
         self,
@@ -85,32 +77,6 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
             self._fit_rows(rows, names, known=None)
         return self
 
-    def _validate(self, X: Any, y: Any, sources: Any, sample_weight: Any) -> tuple[Rows, list[Any]]:
-        """Check everything a user gives, and learn what depends on the reference's rows alone."""
-        validation.check_options(
-            discrepancy=self.discrepancy,
-            trade_off=self.trade_off,
-            cv=self.cv,
-            protocol=self.protocol,
-        )
-        if self.estimator is not None:
-            validation.check_learner(self.estimator, classifier=self._is_classifier)
-        validation.check_targets_given(y, type(self).__name__)
-        forget_fit(self)
-        X = self._check_features(X, reset=True)
-        n_rows = validation.n_rows_of(X)
-        if sources is None:
-            names, codes = [self.reference], np.zeros(n_rows, dtype=np.intp)
-        else:
-            names, codes = validation.check_source_names(sources, n_rows)
-        position = validation.check_reference(names, self.reference)
-        rows = self._check_rows(X, y, names, codes, sample_weight)
-        trusted = rows.codes == position
-        validation.check_reference_size(int(trusted.sum()), self.cv, self.reference)
-        self._learn_targets(rows.y, trusted)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return rows, names
-
     def add_source(self, X: Any, y: Any, name: Any, sample_weight: Any = None) -> Any:
         """Add one source to a fitted model.
 
@@ -157,18 +123,35 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
             self._fit_rows(training.rows.append(new), [*names, name], known=training.measured)
         return self
 
-    def _check_rows(
-        self, X: Any, y: Any, names: list[Any], codes: np.ndarray, sample_weight: Any
-    ) -> Rows:
-        """Check what can be checked row by row; rows of weight zero are dropped first."""
-        y = column_or_1d(y, warn=True)
-        validation.check_same_length(X, y)
-        weight = validation.check_sample_weight(sample_weight, X, codes, names)
-        rows = Rows(X, y, codes, weight).of_positive_weight()
-        if self._wants_numbers:
-            validation.check_finite(rows.X, rows.codes, names, self._columns)
-        y = validation.check_targets(rows.y, rows.codes, names, numbers=not self._is_classifier)
-        return replace(rows, y=y)
+    def at_trade_off(self, trade_off: float) -> Any:
+        """Return a copy of this fitted model, trained at another trade-off.
+
+        The sources are not measured again, so this costs a part of a fit. Zero gives the model of
+        the reference alone, infinity the model of all rows alike.
+
+        Parameters
+        ----------
+        trade_off : float
+            Lambda.
+
+        Returns
+        -------
+        model : fitted estimator
+        """
+        check_is_fitted(self)
+        training: Training | None = getattr(self, "_training", None)
+        if training is None:
+            raise ValueError(validation.NO_DATA_FOR_TRADE_OFF)
+        model = copy.copy(self)
+        model.trade_off = float(trade_off)
+        validation.check_options(
+            discrepancy=self.discrepancy,
+            trade_off=model.trade_off,
+            cv=self.cv,
+            protocol=self.protocol,
+        )
+        model._fit_rows(training.rows, self.sources_.tolist(), known=training.measured)
+        return model
 
     def _fit_rows(self, rows: Rows, names: list[Any], known: Measured | None) -> None:
         """Measure the sources that are not known yet, choose, weigh, train."""
@@ -179,12 +162,22 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
         if known is not None and len(known.result.values) == 0:
             known = None  # nothing but the reference: folds may not have been asked for
         asked = others if known is None else others[len(known.result.values) :]
-        measured = measure(pool, asked, setting=choose_local_setting(pool), with_folds=needs_folds)
+        report_progress("discrepancies")
+        measured = measure(
+            pool,
+            asked,
+            setting=choose_local_setting(pool) if pool.discrepancy == "local" else np.nan,
+            with_folds=needs_folds,
+            # Permutations cost as much as the fit; while the rows are kept they can wait.
+            permute=not self.keep_data,
+        )
         if known is not None:
             measured = known.append(measured)
-        selection = select(pool, measured, trade_offs)
+        report_progress("selection")
+        selection, near = select(pool, measured, trade_offs)
         self._set_results(pool, measured, selection)
-        self._fit_final(pool, rows, selection)
+        report_progress("training")
+        self._fit_final(pool, rows, selection, near)
         self._training = Training(rows, measured) if self.keep_data else None
 
     def _set_results(self, pool: Pool, measured: Measured, selection: Selection) -> None:
@@ -196,7 +189,7 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
         self.sources_ = _array_of_names(pool.names)
         self.source_weights_ = weights
         self.discrepancies_ = found.values
-        self.discrepancy_result_ = found
+        self._discrepancies = found
         self.source_sizes_ = data.sizes
         self.source_rows_ = data.row_counts
         self.reference_index_ = data.reference
@@ -206,14 +199,14 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
         self._reference_variance = measured.reference_variance
         self._reference_gain = measured.reference_gain
 
-    def _fit_final(self, pool: Pool, rows: Rows, selection: Selection) -> None:
+    def _fit_final(self, pool: Pool, rows: Rows, selection: Selection, near: Any) -> None:
         data, weights = pool.data, self.source_weights_
         total = total_weight(weights, data.sizes, data.row_counts, pool.protocol.effective_total)
         problem = WeightedProblems(
             data, weights[None], np.array([total]), pool.folds.held_out, np.array([-1])
         )
         if pool.features is not None and self._wants_numbers:
-            model = pool.family.fit_grid(problem, np.array([selection.setting]))[0]
+            model = pool.family.fit_grid(problem, np.array([selection.setting]), start=near)[0]
             self.C_ = selection.setting
             self._set_coefficients(*pool.features.unmap(np.asarray(model, dtype=np.float64)))
             return
@@ -224,58 +217,6 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
             self.estimator, _safe_indexing(rows.X, used), rows.y[used], weight[used], self._seed
         )
 
-    def _pool(self, rows: Rows, names: list[Any]) -> Pool:
-        position = validation.check_reference(names, self.reference)
-        protocol = PAPER if self.protocol == "paper" else DEFAULT
-        discrepancy = "plug-in" if self.protocol == "paper" else self.discrepancy
-        targets = self._encode(rows.y, rows.codes, names, position)
-        n_classes = len(self.classes_) if self._is_classifier else 0
-        features = numbers = None
-        if self._wants_numbers or discrepancy != "local":
-            matrix = rows.X
-            if not self._wants_numbers:
-                matrix = validation.numeric_matrix(matrix, discrepancy)
-                validation.check_finite(matrix, rows.codes, names, self._columns)
-            features = (
-                FeatureMap.as_given(matrix)
-                if protocol.as_given
-                else FeatureMap.from_reference(matrix[rows.codes == position])
-            )
-            numbers = features(matrix)
-        data, order = group_rows(
-            numbers if self._wants_numbers else np.arange(len(targets))[:, None],
-            targets,
-            rows.codes,
-            reference=position,
-            n_classes=n_classes,
-            sample_weight=rows.sample_weight,
-        )
-        numeric = None
-        if discrepancy != "local":
-            numeric = data if self._wants_numbers else data.with_features(numbers[order])
-        trusted = data.y[data.rows(position)]
-        return Pool(
-            data=data,
-            order=order,
-            features=features,
-            numeric=numeric,
-            names=names,
-            seed=self._seed,
-            protocol=protocol,
-            discrepancy=discrepancy,
-            family=self._default_family(protocol, n_classes)
-            if self._wants_numbers
-            else self._wrapped_family(rows),
-            folds=ReferenceFolds.draw(
-                trusted if n_classes else None,
-                len(trusted),
-                self.cv,
-                protocol.n_repeats if self._wants_numbers else 1,
-                self._seed,
-            ),
-            scale=1.0 if n_classes else (float(np.std(trusted)) or 1.0),
-        )
-
     def _trade_offs(self, pool: Pool) -> np.ndarray:
         if self.trade_off == "cv" and pool.data.n_sources > 1:
             return pool.protocol.trade_offs
@@ -284,6 +225,20 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
         return np.array([float(self.trade_off)])
 
     # -- what a user asks afterwards ---------------------------------------------------------
+
+    @property
+    def discrepancy_result_(self) -> Discrepancies:
+        """Discrepancies with standard errors, p-values and witnesses.
+
+        The permutations behind the p-values of "plug-in" and "cross-fit" are drawn on first access.
+        """
+        check_is_fitted(self)
+        if np.isnan(self._discrepancies.p_values).any() and self._training is not None:
+            pool = self._pool(self._training.rows, self.sources_.tolist())
+            others = [i for i in range(pool.data.n_sources) if i != self.reference_index_]
+            measured = measure(pool, others, setting=np.nan, with_folds=False, permute=True)
+            self._discrepancies = measured.result.with_reference(self.reference_index_)
+        return self._discrepancies
 
     def report(self) -> SourceReport:
         """Per source: weight, discrepancy, standard error, p-value, rows and a reason in words."""
@@ -301,7 +256,23 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
             ),
             trade_off=self.trade_off_,
             cutoff=self.cutoff_,
+            context=ReportContext(
+                reference=self.reference_index_,
+                sizes=tuple(self.source_sizes_.tolist()),
+                witnesses=self.discrepancy_result_.witnesses,
+                adequacy=self.reference_adequacy(),
+                bound=self._reported_bound(),
+                parameters={name: repr(value) for name, value in self.get_params(False).items()},
+            ),
         )
+
+    def _reported_bound(self) -> GeneralizationBound:
+        """Bound with the complexity of linear classifiers; 0 where that of the class is unknown."""
+        if self._wants_numbers and self._is_classifier and len(self.classes_) == 2:
+            return self.generalization_bound(
+                complexity="vc", vc_dimension=self.n_features_in_ + 1, lipschitz=0.5
+            )
+        return self.generalization_bound(complexity=0.0)
 
     def reference_adequacy(self) -> ReferenceAdequacy:
         """Say whether the reference is large enough, and how many more rows would help."""
@@ -325,50 +296,10 @@ class SourceWeightedBase(MetaEstimatorMixin, BaseEstimator):
 
     # -- for subclasses ----------------------------------------------------------------------
 
-    _is_classifier: bool
-
-    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _encode(
-        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
-    ) -> np.ndarray:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
-        raise AssertionError("implemented by the classifier and the regressor")
-
     def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         raise AssertionError("implemented by the classifier and the regressor")
 
     # -- scikit-learn ------------------------------------------------------------------------
-
-    @property
-    def _wants_numbers(self) -> bool:
-        return self.estimator is None
-
-    @property
-    def _columns(self) -> Any:
-        return getattr(self, "feature_names_in_", None)
-
-    def _check_features(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
-        """Check the columns; for training, NaN and infinity are left to be named with a source."""
-        if self._wants_numbers:
-            return validate_data(
-                self, X, reset=reset, dtype=(np.float64, np.float32), ensure_all_finite=finite
-            )
-        if reset:  # afterwards the estimator itself speaks up
-            _check_feature_names(self, X, reset=True)
-            _check_n_features(self, X, reset=True)
-        return validation.indexable_rows(X)
-
-    def _check_new_features(self, X: Any) -> Any:
-        """Rows to predict for."""
-        check_is_fitted(self)
-        return self._check_features(X, reset=False, finite=True)
 
     def __sklearn_tags__(self) -> Any:
         """Take over what the estimator says about its input."""

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 
 from sourcewise import validation
-from sourcewise.core.linear import Family, LogisticFamily
 from sourcewise.core.logistic import probabilities
 from sourcewise.estimators.base import SourceWeightedBase
-from sourcewise.estimators.protocol import Protocol
+from sourcewise.estimators.input import ClassInput
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.wrapped import EstimatorFamily
 
@@ -23,7 +21,7 @@ def _has_probabilities(model: Any) -> bool:
     return learner is None or hasattr(learner, "predict_proba")
 
 
-class SourceWeightedClassifier(ClassifierMixin, SourceWeightedBase):
+class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
     r"""Classifier for data from many sources, one of which is trusted.
 
     Every source is compared with the reference (its discrepancy :math:`d_i`), the weights
@@ -100,22 +98,6 @@ class SourceWeightedClassifier(ClassifierMixin, SourceWeightedBase):
     >>> model.source_weights_.round(1)
     array([0.3, 0.7, 0. ])
     """
-
-    _is_classifier = True
-
-    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
-        check_classification_targets(y)
-        self.classes_ = np.unique(y[trusted])
-
-    def _encode(
-        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
-    ) -> np.ndarray:
-        return validation.check_labels_known(y, self.classes_, codes, names, reference)
-
-    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
-        return LogisticFamily(
-            n_classes, protocol.regularisations, penalise_constant=protocol.as_given
-        )
 
     def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
         return EstimatorFamily(

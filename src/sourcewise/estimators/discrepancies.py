@@ -82,7 +82,7 @@ def estimate_discrepancies(
     - ``"cross-fit"``: the same model judged on held-out folds of both sides.
 
     The last two use linear models of ``X`` as it is given: append a constant column for an
-    intercept.
+    intercept. In regression, losses are told in units of the variance of the reference's targets.
 
     Parameters
     ----------
@@ -143,7 +143,9 @@ def estimate_discrepancies(
         classes = isinstance(model, SourceWeightedClassifier)
         data, _ = group_rows(
             validation.numeric_matrix(rows.X, method),
-            model._encode(rows.y, rows.codes, names, position) if classes else rows.y,
+            model._encode(rows.y, rows.codes, names, position)
+            if classes
+            else rows.y / (float(np.std(rows.y[rows.codes == position])) or 1.0),
             rows.codes,
             reference=position,
             n_classes=len(model.classes_) if classes else 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -18,8 +18,10 @@ from sourcewise.core.folds import named_seed
 from sourcewise.core.linear import kept_shares
 from sourcewise.core.losses import clipped_squared_loss
 from sourcewise.estimators.pool import Pool
+from sourcewise.progress import report_progress
 
 N_PERMUTATIONS = 199
+PORTION_ROWS = 50_000
 WORST_VARIANCE = 0.25  # of any loss between 0 and 1
 
 
@@ -53,8 +55,18 @@ class Measured:
         )
 
 
-def measure(pool: Pool, asked: Sequence[int], *, setting: float, with_folds: bool) -> Measured:
-    """Measure the sources at positions ``asked``, the reference not among them."""
+def measure(
+    pool: Pool,
+    asked: Sequence[int],
+    *,
+    setting: float,
+    with_folds: bool,
+    permute: bool = True,
+) -> Measured:
+    """Measure the sources at positions ``asked``, the reference not among them.
+
+    Without ``permute``, p-values that need permutations are NaN.
+    """
     if not asked:
         n_sets = len(pool.folds.held_out) if with_folds else 0
         return Measured(
@@ -62,24 +74,29 @@ def measure(pool: Pool, asked: Sequence[int], *, setting: float, with_folds: boo
         )
     if pool.discrepancy == "local":
         return _measure_local(pool, asked, setting, with_folds)
-    return _measure_linear(pool, asked, with_folds)
+    return _measure_linear(pool, asked, with_folds, N_PERMUTATIONS if permute else 0)
 
 
 def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds: bool) -> Measured:
     data, loss, trusted = pool.data, pool.bounded_loss, pool.trusted
     shares = data.row_shares[data.rows(data.reference)]
     reference = reference_evidence(*trusted, shares, pool.folds, pool.family, loss, setting)
-    evidence = source_evidence(
-        data,
-        asked,
-        [named_seed(pool.seed, pool.names[i]) for i in asked],
-        reference,
-        trusted,
-        pool.folds.n_folds,
-        pool.family,
-        loss,
-        setting,
-    )
+    evidence = None
+    for some in _portions(asked, data.row_counts):
+        part = source_evidence(
+            data,
+            some,
+            [named_seed(pool.seed, pool.names[i]) for i in some],
+            reference,
+            trusted,
+            pool.folds.n_folds,
+            pool.family,
+            loss,
+            setting,
+        )
+        evidence = part if evidence is None else evidence.append(part)
+        report_progress("discrepancies", len(evidence.sizes), len(asked))
+    assert evidence is not None  # some source was asked
     values = np.empty((len(pool.folds.held_out) if with_folds else 0, len(asked)))
     for v in range(len(values)):
         sides = compare(reference, evidence, 1 + v)
@@ -93,6 +110,16 @@ def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds:
     )
 
 
+def _portions(asked: Sequence[int], row_counts: np.ndarray) -> Iterator[Sequence[int]]:
+    """Split a large number of rows into portions, so that progress can be told in between."""
+    start, rows = 0, 0
+    for k, source in enumerate(asked):
+        rows += int(row_counts[source])
+        if rows >= PORTION_ROWS or k == len(asked) - 1:
+            yield asked[start : k + 1]
+            start, rows = k + 1, 0
+
+
 def know_nothing_loss(y: np.ndarray, shares: np.ndarray, n_classes: int) -> float:
     """Mean loss on the reference of a model that knows its labels' frequencies only."""
     if n_classes:
@@ -101,7 +128,9 @@ def know_nothing_loss(y: np.ndarray, shares: np.ndarray, n_classes: int) -> floa
     return float(clipped_squared_loss(y @ shares, y, scale=y.std() or 1.0) @ shares)
 
 
-def _measure_linear(pool: Pool, asked: Sequence[int], with_folds: bool) -> Measured:
+def _measure_linear(
+    pool: Pool, asked: Sequence[int], with_folds: bool, n_permutations: int
+) -> Measured:
     assert pool.numeric is not None
     positions = [pool.numeric.reference, *asked]
     data = pool.numeric.select(positions)
@@ -130,7 +159,7 @@ def _measure_linear(pool: Pool, asked: Sequence[int], with_folds: bool) -> Measu
         rows = replace(data, row_shares=shares)
         known = None if moments is None else _with_reference_of(moments, rows)
         without_fold.append(find(rows, known, 0).values[1:])
-    found = find(data, moments, N_PERMUTATIONS)
+    found = find(data, moments, n_permutations)
     return Measured(
         found.select(range(1, len(positions))),
         np.array(without_fold).reshape(-1, len(asked)),

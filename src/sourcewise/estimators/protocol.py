@@ -29,6 +29,9 @@ class Protocol:
     effective_total : bool
         Row weights sum to the effective number of rows ``1 / sum_i alpha_i^2 / m_i`` (continuous
         in the trade-off); otherwise to the number of rows in use.
+    tol : float
+        Predicted relative decrease at which the default classifier's solver stops. Error rates
+        jump where a score crosses zero, so comparing them asks for more digits than a smooth loss.
     as_given : bool
         Leave features as they are and penalise the constant's coefficient; otherwise centre and
         scale them by the reference and leave the constant free.
@@ -40,6 +43,7 @@ class Protocol:
     zero_one: bool
     one_standard_error: bool
     effective_total: bool
+    tol: float
     as_given: bool
 
 
@@ -50,6 +54,7 @@ DEFAULT = Protocol(
     zero_one=False,
     one_standard_error=True,
     effective_total=True,
+    tol=1e-7,
     as_given=False,
 )
 
@@ -60,5 +65,6 @@ PAPER = Protocol(
     zero_one=True,
     one_standard_error=False,
     effective_total=False,
+    tol=1e-9,
     as_given=True,
 )

@@ -65,13 +65,38 @@ def choose_local_setting(pool: Pool) -> float:
     return float(settings[np.argmin(per_row @ shares)])
 
 
-def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> Selection:
-    """Cross-validate all pairs of trade-off and regularisation in one grid of fits."""
-    data, settings, held_out = pool.data, pool.family.settings, pool.folds.held_out
+def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> tuple[Selection, Any]:
+    """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
+
+    Also returns the chosen pair's model of the first fold, which the final one will be near, or
+    None where nothing had to be chosen.
+    """
+    settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
         nothing = np.full((1, 1), np.nan)
-        return Selection(trade_offs, settings, nothing, nothing, (0, 0))
+        return Selection(trade_offs, settings, nothing, nothing, (0, 0)), None
     X, y = pool.trusted
+    problems, same = candidates(pool, measured, trade_offs)
+    models = pool.family.fit_grid(problems, settings)
+    losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
+    losses = losses.reshape(len(problems.weights), len(settings), -1)[same]
+    losses = losses.reshape(len(held_out), len(trade_offs) * len(settings), -1)
+    per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    selection = _pick(pool, per_row, shares, trade_offs, settings)
+    near = int(same[selection.chosen[0]]) * len(settings) + selection.chosen[1]
+    return selection, models[near : near + 1]
+
+
+def candidates(
+    pool: Pool, measured: Measured, trade_offs: np.ndarray
+) -> tuple[WeightedProblems, np.ndarray]:
+    """Weightings that cross-validation has to fit, and which one each (fold, trade-off) uses.
+
+    Many trade-offs give the same weights (all of them the reference's, say): those are fitted
+    once.
+    """
+    data, held_out = pool.data, pool.folds.held_out
     shares = data.row_shares[data.rows(data.reference)]
     weights = np.empty((len(held_out), len(trade_offs), data.n_sources))
     totals = np.empty((len(held_out), len(trade_offs)))
@@ -86,21 +111,11 @@ def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> Selection:
             weights[v, k] = problem.weights(trade_off)
             totals[v, k] = total_weight(weights[v, k], sizes, counts, pool.protocol.effective_total)
     fold = np.repeat(np.arange(len(held_out)), len(trade_offs))
-    # Many trade-offs give the same weights (all of them the reference's, say): fit those once.
-    keys = np.column_stack([fold, weights.reshape(len(fold), -1), totals.ravel()])
+    flat = weights.reshape(len(fold), -1)
+    keys = np.column_stack([fold, flat, totals.ravel()])
     _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    problems = WeightedProblems(
-        data,
-        weights.reshape(len(fold), -1)[first],
-        totals.ravel()[first],
-        held_out,
-        fold[first],
-    )
-    models = pool.family.fit_grid(problems, settings)
-    losses = _losses_on(pool, models, X, y).reshape(len(first), len(settings), -1)
-    losses = losses[same.ravel()].reshape(len(held_out), len(trade_offs) * len(settings), -1)
-    per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
-    return _pick(pool, per_row, shares, trade_offs, settings)
+    problems = WeightedProblems(data, flat[first], totals.ravel()[first], held_out, fold[first])
+    return problems, same.ravel()
 
 
 def total_weight(
@@ -110,10 +125,6 @@ def total_weight(
     if effective:
         return float(1.0 / np.sum(weights**2 / sizes))
     return float(counts[weights > 0].sum())
-
-
-def _losses_on(pool: Pool, models: Any, X: Any, y: Any) -> np.ndarray:
-    return np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
 
 
 def _average_held_out(losses: np.ndarray, pool: Pool) -> np.ndarray:

@@ -89,7 +89,7 @@ class EstimatorFamily:
             for f in range(k)
         )
 
-    def fit_grid(self, problems: WeightedProblems, settings: Any) -> list[Any]:
+    def fit_grid(self, problems: WeightedProblems, settings: Any, start: Any = None) -> list[Any]:
         """Fit all weightings; there is one setting, the estimator as it is."""
         data = problems.data
         return self._run(

@@ -29,18 +29,21 @@ def reasons(
     reference: int,
     reference_gain: float,
     expected_errors: np.ndarray,
+    cutoff: float = np.inf,
 ) -> list[str]:
     """Put every source's evidence into words.
 
     A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
-    the number of sources. Where nothing was found, but labels drawn at random would not have been
-    found either (they cost the reference's model ``reference_gain``), there are too few rows. The
-    standard error of a few rows may be small by luck, so it counts as at least what rows like the
-    reference's would have (``expected_errors``).
+    the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
+    that the source was set aside. Where nothing was found, but labels drawn at random would not
+    have been found either (they cost the reference's model ``reference_gain``), there are too few
+    rows. The standard error of a few rows may be small by luck, so it counts as at least what rows
+    like the reference's would have (``expected_errors``).
     """
     others = np.arange(len(discrepancies.values)) != reference
     found = np.zeros(len(others), dtype=bool)
     found[others] = survives(discrepancies.p_values[others])
+    found |= others & (discrepancies.p_values < LEVEL) & (discrepancies.values >= cutoff)
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
     return [
         REFERENCE
@@ -57,7 +60,8 @@ def reasons(
 
 def _reason(found: bool, witness: Witness, error: float, gain: float) -> str:
     if found:
-        return MODEL if witness.hypothesis == "source model" else LABELS
+        fails = witness.hypothesis == "source model" and witness.worse_on == "reference"
+        return MODEL if fails else LABELS
     return TOO_FEW if DETECTABLE * error > gain else AGREES
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+import unicodedata
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sourcewise.core.discrepancy import Discrepancies
+from sourcewise.core.bound import GeneralizationBound
+from sourcewise.core.discrepancy import Discrepancies, Witness
 from sourcewise.files import write_atomically
 from sourcewise.report.reasons import SHORT, reasons
 
@@ -29,6 +31,32 @@ class SourceRow:
 
 
 @dataclass(frozen=True)
+class ReportContext:
+    """What the page shows besides the table.
+
+    Attributes
+    ----------
+    reference : int
+        Position of the reference.
+    sizes : tuple of float
+        Effective rows of each source.
+    witnesses : tuple of Witness
+        Which model showed each source's discrepancy.
+    adequacy : ReferenceAdequacy
+    bound : GeneralizationBound
+    parameters : dict
+        The model's parameters, as text.
+    """
+
+    reference: int
+    sizes: tuple[float, ...]
+    witnesses: tuple[Witness, ...]
+    adequacy: Any
+    bound: GeneralizationBound
+    parameters: dict[str, str]
+
+
+@dataclass(frozen=True)
 class SourceReport:
     """How far each source can be trusted, and why.
 
@@ -40,11 +68,14 @@ class SourceReport:
         Lambda.
     cutoff : float
         Mu: a source counts only if its discrepancy is below.
+    context : ReportContext, optional
+        For the page; not part of the table.
     """
 
     sources: tuple[SourceRow, ...]
     trade_off: float
     cutoff: float
+    context: ReportContext | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def from_results(
@@ -59,6 +90,7 @@ class SourceReport:
         expected_errors: np.ndarray,
         trade_off: float,
         cutoff: float,
+        context: ReportContext | None = None,
     ) -> SourceReport:
         """Assemble the table from fitted attributes."""
         columns = zip(
@@ -68,10 +100,10 @@ class SourceReport:
             discrepancies.standard_errors.tolist(),
             discrepancies.p_values.tolist(),
             rows.tolist(),
-            reasons(discrepancies, reference, reference_gain, expected_errors),
+            reasons(discrepancies, reference, reference_gain, expected_errors, cutoff),
             strict=True,
         )
-        return cls(tuple(SourceRow(*values) for values in columns), trade_off, cutoff)
+        return cls(tuple(SourceRow(*values) for values in columns), trade_off, cutoff, context)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain Python values: trade_off, cutoff and a list of sources."""
@@ -101,15 +133,26 @@ class SourceReport:
             write_atomically(Path(path), (text + "\n").encode())
         return text
 
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the report as one self-contained page, and write it to ``path`` if one is given.
+
+        ``sourcewise audit`` makes the same page with more on it: what the sources buy in
+        cross-validated error, and what is wrong with each source that was set aside.
+        """
+        from sourcewise.report.html import render
+
+        text = render(self)
+        if path is not None:
+            write_atomically(Path(path), text.encode())
+        return text
+
     def __str__(self) -> str:
         """Lay the table out for a terminal of 80 columns."""
         head = f"{'source':<18}{'weight':>8}{'discr.':>8}{'s.e.':>8}{'p':>7}{'rows':>9}  reason"
         lines = [head, "-" * len(head)]
         for row in self.sources:
-            name = " ".join(str(row.source).split())
-            name = name if len(name) <= 17 else name[:16] + "…"
             lines.append(
-                f"{name:<18}{_fit(row.weight, 8)}{_fit(row.discrepancy, 8)}"
+                f"{_cell(row.source, 18)}{_fit(row.weight, 8)}{_fit(row.discrepancy, 8)}"
                 f"{_fit(row.standard_error, 8)}{_fit(row.p_value, 7)}{_fit(row.rows, 9)}"
                 f"  {SHORT[row.reason]}"
             )
@@ -121,6 +164,24 @@ class SourceReport:
                 f"{self.cutoff:.3g}."
             )
         return "\n".join(lines)
+
+
+def _cell(value: Any, width: int) -> str:
+    """Name in a column of a terminal: one line, nothing that moves the cursor, wide signs count."""
+    name = " ".join(str(value).split())
+    name = "".join(c if c.isprintable() else "\ufffd" for c in name)
+    widths = [_width(c) for c in name]
+    if sum(widths) >= width:
+        kept = int(np.searchsorted(np.cumsum(widths), width - 1, side="left"))
+        name = name[:kept] + "…"
+        widths = [*widths[:kept], 1]
+    return name + " " * (width - sum(widths))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def _fit(value: float | int, width: int) -> str:

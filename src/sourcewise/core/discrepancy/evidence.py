@@ -29,7 +29,7 @@ from sourcewise.core.discrepancy.local import (
 from sourcewise.core.folds import stratified_folds
 from sourcewise.core.linear import Family, kept_shares
 
-BLOCK_ROWS = 8192  # rows whose losses under all reference models are held at a time
+BLOCK_ROWS = 4096  # rows whose losses under all reference models are held at a time
 
 RowLoss = Callable[[FloatArray, Any], FloatArray]
 

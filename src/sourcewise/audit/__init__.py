@@ -1,0 +1,17 @@
+"""The audit: what the sources buy, and what is wrong with those that were set aside."""
+
+from sourcewise.audit.comparison import Comparison, Expected
+from sourcewise.audit.diagnosis import FeatureShift, LabelRate, SourceCard
+from sourcewise.audit.run import Audit, Settings, fit_table, run_audit
+
+__all__ = [
+    "Audit",
+    "Comparison",
+    "Expected",
+    "FeatureShift",
+    "LabelRate",
+    "Settings",
+    "SourceCard",
+    "fit_table",
+    "run_audit",
+]

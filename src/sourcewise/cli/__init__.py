@@ -1,0 +1,5 @@
+"""The command line: parse, call, print."""
+
+from sourcewise.cli.entry import main
+
+__all__ = ["main"]

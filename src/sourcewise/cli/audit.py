@@ -1,0 +1,122 @@
+"""``sourcewise audit``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sourcewise.audit import Audit, run_audit
+from sourcewise.cli import options as o
+from sourcewise.cli.output import check_output, facts, outputs, plain, print_json
+from sourcewise.cli.progress import progress_bars
+from sourcewise.report.html import render
+from sourcewise.tables.training import read_training
+
+MOST_LINES = 40
+
+
+def audit(
+    data: o.Data,
+    label: o.Label,
+    source: o.Source,
+    reference: o.Reference = None,
+    reference_file: o.ReferenceFile = None,
+    features: o.Features = None,
+    drop: o.Drop = None,
+    categories: o.Categories = None,
+    task: o.TaskOption = o.Task.auto,
+    min_rows: o.MinRows = 1,
+    discrepancy: o.DiscrepancyOption = o.Discrepancy.local,
+    trade_off: o.TradeOff = "cv",
+    protocol: o.ProtocolOption = None,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Report to write: a page (.html), or data (.json).",
+            show_default=False,
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    as_json: o.Json = False,
+) -> None:
+    """Say how far each source can be trusted, and why, in a report.
+
+    Example: sourcewise audit data.csv --label y --source vendor --reference gold -o report.html
+    """
+    check_output(output, data, reference_file)
+    request = o.table_request(
+        data,
+        label,
+        source,
+        reference,
+        reference_file,
+        features,
+        drop,
+        categories,
+        task,
+        min_rows,
+    )
+    settings = o.fit_settings(discrepancy, trade_off, protocol, seed, jobs)
+    with progress_bars(quiet):
+        result, _ = run_audit(
+            read_training(request),
+            settings,
+            label=label,
+            source=source,
+            facts=facts(seed, o.command_line()),
+        )
+    write_audit(result, output)
+    if as_json:
+        print_json(result.to_dict())
+    elif not quiet:
+        print(in_words(result))
+        if output is not None:
+            print(f"\nReport: {output}")
+
+
+def write_audit(result: Audit, output: Path | None) -> None:
+    """Write the page, or the data if the file's name asks for it."""
+    if output is None:
+        return
+    if output.suffix == ".json":
+        text = json.dumps(plain(result.to_dict()), indent=2, ensure_ascii=False, allow_nan=False)
+        text += "\n"
+    else:
+        text = render(result)
+    with outputs(output) as (temporary,):
+        temporary.write_bytes(text.encode())
+
+
+def in_words(result: Audit) -> str:
+    """Lay the result out for a terminal of 80 columns."""
+    return "\n".join([str(result.verdict), "", short_table(result), "", *expected_errors(result)])
+
+
+def short_table(result: Audit) -> str:
+    """Return the table of sources, cut where it would scroll away."""
+    lines = str(result.report).splitlines()
+    if len(lines) <= MOST_LINES + 3:
+        return "\n".join(lines)
+    left = len(lines) - 3 - MOST_LINES
+    return "\n".join([*lines[: 2 + MOST_LINES], f"... and {left} more sources", lines[-1]])
+
+
+def expected_errors(result: Audit) -> list[str]:
+    """Return the lines that say what weighing the sources buys."""
+    found = result.comparison
+    share = found.measure == "error rate"
+    lines = [f"Expected {found.measure} ({found.folds}-fold on {found.rows} trusted rows):"]
+    for method in found.methods:
+        numbers = [method.error, method.low, method.high]
+        shown = [f"{v:.1%}" if share else f"{v:.4g}" for v in numbers]
+        lines.append(f"  {method.name:<16}{shown[0]:>8}   (95% interval {shown[1]} to {shown[2]})")
+    return lines

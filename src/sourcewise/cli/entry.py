@@ -1,0 +1,69 @@
+"""Where the ``sourcewise`` command starts, and where every failure becomes an exit code.
+
+0: done. 2: something about the input, said in one sentence. 130: interrupted. The last two leave
+nothing behind. Anything else is a mistake of ours and shows where it happened.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+MISSING = "The sourcewise command needs {name}, which is not installed: {how}"
+INSTALL = "pip install 'sourcewise[cli]'."
+NEEDED = ("typer", "rich", "pyarrow", "skops")
+INTERRUPTED = "Interrupted; nothing was written."
+NO_MEMORY = "There is not enough memory for this table; use fewer columns (--features) or rows."
+BAD_INPUT, INTERRUPT = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    try:
+        import pyarrow  # noqa: F401  (used further in; better to miss it now)
+
+        from sourcewise.cli.app import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in NEEDED:
+            raise
+        return complain(MISSING.format(name=error.name, how=INSTALL))
+    except KeyboardInterrupt:
+        return complain(INTERRUPTED, INTERRUPT)
+    try:
+        code = run(list(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return complain(INTERRUPTED, INTERRUPT)
+    except BrokenPipeError:
+        # The reader of our output left early (`| head`): not our business.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return complain(NO_MEMORY)
+    except ModuleNotFoundError as error:
+        return complain(MISSING.format(name=error.name, how=INSTALL))
+    except ImportError as error:
+        return complain(str(error))
+    except OSError as error:
+        _forget_output()
+        where = f"{error.filename}: " if error.filename else ""
+        return complain(f"{where}{error.strerror or error}.")
+    except ValueError as error:
+        return complain(str(error))
+
+
+def complain(sentence: str, code: int = BAD_INPUT) -> int:
+    """Say one sentence on standard error."""
+    line = " ".join(sentence.split())
+    print(f"sourcewise: {line}", file=sys.stderr)
+    return code
+
+
+def _forget_output() -> None:
+    """Drop what standard output could not take, which would be tried again at exit."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,64 @@
+"""``sourcewise export``."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sourcewise import load
+from sourcewise.cli.output import check_output, outputs, plain, source_weights
+
+
+class Format(StrEnum):
+    """For whom weights are written."""
+
+    json = "json"
+    nvflare = "nvflare"
+
+
+def export(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Model file from sourcewise fit.", show_default=False),
+    ],
+    to: Annotated[
+        Format,
+        typer.Option(help="nvflare: the aggregation_weights of its aggregators; json: all of it."),
+    ] = Format.json,
+    per_step: Annotated[
+        bool,
+        typer.Option(
+            "--per-step",
+            help="For nvflare: weights that are right after the aggregator has multiplied them by "
+            "a site's local steps (weigh_by_local_iter), if those grow with its rows.",
+        ),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="File to write.", show_default="standard output"
+        ),
+    ] = None,
+) -> None:
+    """Print the weights of the sources for other software.
+
+    Example: sourcewise export model.skops --to nvflare
+    """
+    check_output(output, model)
+    report = load(model).report()
+    lines = source_weights(report)
+    if to is Format.nvflare:
+        key = "row_weight" if per_step else "weight"
+        content = {"aggregation_weights": {str(row["source"]): row[key] for row in lines}}
+    else:
+        content = {"trade_off": report.trade_off, "cutoff": report.cutoff, "sources": lines}
+    text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
+    if output is None:
+        print(text)
+        return
+    with outputs(output) as (temporary,):
+        temporary.write_text(text + "\n", encoding="utf-8")

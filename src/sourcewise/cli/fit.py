@@ -1,0 +1,100 @@
+"""``sourcewise fit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sourcewise import save
+from sourcewise.audit import fit_table
+from sourcewise.cli import options as o
+from sourcewise.cli.output import check_output, outputs, print_json, source_weights, weights_csv
+from sourcewise.cli.progress import progress_bars
+from sourcewise.report.verdict import verdict
+from sourcewise.tables.training import read_training
+
+SAME_OUTPUT = "--output and --weights name the same file {path}; give two names."
+
+
+def fit(
+    data: o.Data,
+    label: o.Label,
+    source: o.Source,
+    reference: o.Reference = None,
+    reference_file: o.ReferenceFile = None,
+    features: o.Features = None,
+    drop: o.Drop = None,
+    categories: o.Categories = None,
+    task: o.TaskOption = o.Task.auto,
+    min_rows: o.MinRows = 1,
+    discrepancy: o.DiscrepancyOption = o.Discrepancy.local,
+    trade_off: o.TradeOff = "cv",
+    protocol: o.ProtocolOption = None,
+    seed: o.Seed = 0,
+    jobs: o.Jobs = None,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Model file to write (.skops).",
+            show_default=False,
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = ...,
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write a CSV of sources, their weights, and what each row of theirs counts.",
+            show_default=False,
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    as_json: o.Json = False,
+) -> None:
+    """Train a model that uses every good source and is not hurt by the bad ones.
+
+    Example: sourcewise fit data.csv --label y --source vendor --reference gold -o model.skops
+    """
+    check_output(output, data, reference_file)
+    check_output(weights, data, reference_file)
+    if weights is not None and weights.absolute() == output.absolute():
+        raise ValueError(SAME_OUTPUT.format(path=output))
+    request = o.table_request(
+        data,
+        label,
+        source,
+        reference,
+        reference_file,
+        features,
+        drop,
+        categories,
+        task,
+        min_rows,
+    )
+    settings = o.fit_settings(discrepancy, trade_off, protocol, seed, jobs)
+    with progress_bars(quiet):
+        model = fit_table(read_training(request), settings, label=label, source=source)
+    report = model.report()
+    with outputs(output, weights) as temporary:
+        save(model, temporary[0])
+        if weights is not None:
+            temporary[1].write_bytes(weights_csv(report))
+    if as_json:
+        print_json(
+            {
+                "model": str(output),
+                "trade_off": report.trade_off,
+                "cutoff": report.cutoff,
+                "sources": source_weights(report),
+            }
+        )
+    elif not quiet:
+        print(f"{verdict(report)}\n\n{report}\n\nModel: {output}")
+        if weights is not None:
+            print(f"Weights: {weights}")

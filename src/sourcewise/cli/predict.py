@@ -1,0 +1,122 @@
+"""``sourcewise predict``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sourcewise import load
+from sourcewise.cli import options as o
+from sourcewise.cli.output import check_output, outputs, print_json
+from sourcewise.cli.progress import progress_bars
+from sourcewise.progress import report_progress
+from sourcewise.tables.model import TableModel
+from sourcewise.tables.reading import Table, open_table
+
+NOT_A_TABLE_MODEL = (
+    "{path} holds a model without its columns (a {kind}); load it in Python, or make one with "
+    "sourcewise fit."
+)
+NAME_TAKEN = "The predictions need the name {name!r}, which --keep also gives to a column."
+
+
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="Model file from sourcewise fit.", show_default=False),
+    ],
+    data: Annotated[
+        Path,
+        typer.Argument(metavar="NEW", help="Table with the same raw columns.", show_default=False),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Predictions to write (.csv or .parquet), a line for each row of NEW.",
+            show_default=False,
+        ),
+    ],
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of NEW to copy beside the predictions (an identifier).",
+            show_default=False,
+        ),
+    ] = None,
+    quiet: o.Quiet = False,
+    as_json: o.Json = False,
+) -> None:
+    """Predict the label of every row of a table.
+
+    Example: sourcewise predict model.skops new.csv -o predictions.csv
+    """
+    check_output(output, model, data)
+    fitted = load_table_model(model)
+    table = open_table(data, categories=fitted.preprocessor.categories)
+    columns = fitted.preprocessor.columns_
+    kept = o._listed(keep)
+    table.check_columns([*columns, *kept])
+    with progress_bars(quiet), outputs(output) as (temporary,):
+        _write(_predicted(fitted, table, columns, kept), temporary, output.suffix)
+    if as_json:
+        print_json({"predictions": str(output), "rows": table.n_rows})
+    elif not quiet:
+        print(f"{table.n_rows} predictions: {output}")
+
+
+def load_table_model(path: Path) -> TableModel:
+    """Load what ``sourcewise fit`` wrote."""
+    fitted = load(path)
+    if not isinstance(fitted, TableModel):
+        raise ValueError(NOT_A_TABLE_MODEL.format(path=path, kind=type(fitted).__name__))
+    return fitted
+
+
+def _predicted(
+    fitted: TableModel, table: Table, columns: list[str], kept: tuple[str, ...]
+) -> Iterator[Any]:
+    """Yield record batches of predictions."""
+    import pyarrow as pa
+
+    for start, batch in table.batches(list(dict.fromkeys([*kept, *columns]))):
+        rows = pa.Table.from_batches([batch])
+        names, arrays = list(kept), [batch.column(name) for name in kept]
+        names.append("prediction")
+        if fitted.is_classifier:
+            probabilities = fitted.predict_proba(rows)
+            classes = fitted.classes_
+            arrays.append(pa.array(classes[probabilities.argmax(axis=1)].tolist()))
+            names += [f"probability_{c}" for c in classes.tolist()]
+            arrays += [pa.array(p) for p in probabilities.T]
+        else:
+            arrays.append(pa.array(fitted.predict(rows)))
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(NAME_TAKEN.format(name=name))
+        yield pa.record_batch(arrays, names=names)
+        report_progress("predicting", start + batch.num_rows, table.n_rows)
+
+
+def _write(batches: Iterator[Any], path: Path, suffix: str) -> None:
+    from pyarrow import csv, parquet
+
+    writer = None
+    try:
+        for batch in batches:
+            if writer is None and suffix in (".parquet", ".pq"):
+                writer = parquet.ParquetWriter(path, batch.schema)
+            elif writer is None:
+                writer = csv.CSVWriter(
+                    path, batch.schema, write_options=csv.WriteOptions(quoting_style="needed")
+                )
+            writer.write_batch(batch)
+    finally:
+        if writer is not None:
+            writer.close()

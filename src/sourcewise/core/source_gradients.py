@@ -1,0 +1,292 @@
+r"""Gradients of weighted logistic losses, gathered source by source.
+
+The rows of a source share one weight :math:`a_{iq}` in column :math:`q`: its part of the gradient
+is :math:`a_{iq} X_i^\top (p - y)`. The product is taken with unweighted residuals of exactly those
+columns in which the source counts. Rows are taken in blocks that stay in cache between the two
+products: no array of the size rows x columns exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.logistic import n_outputs, targets
+from sourcewise.core.quasi_newton import Gradient
+
+BLOCK = 65536  # scores held at a time: half a megabyte stays in cache between two products
+GROUP_ROWS = 512  # sources of fewer rows are taken several at a time
+PADDING = 1.25  # a group's longest source has at most so many times the rows of its shortest
+
+
+@dataclass(frozen=True)
+class GridProblem:
+    """A grid of weightings.
+
+    Attributes
+    ----------
+    data : SourceData
+    weights : array of shape (n_sources, n_columns)
+        ``a``: source weight times total weight.
+    C : array of shape (n_columns,)
+    fold : int array of shape (n_columns,)
+        Row of ``reference_shares`` that a column uses.
+    reference_shares : array of shape (n_folds, n_reference_rows)
+        Row shares of the reference, zero where left out.
+    penalty : array of shape (n_features,)
+    """
+
+    data: SourceData
+    weights: FloatArray
+    C: FloatArray
+    fold: IntArray
+    reference_shares: FloatArray
+    penalty: FloatArray
+
+    @property
+    def ridge(self) -> FloatArray:
+        """Penalty of each coefficient in each column, (n_features, n_columns)."""
+        return np.asarray((self.penalty[:, None] / self.C).astype(self.data.X.dtype))
+
+
+@dataclass(frozen=True)
+class SourceGroup:
+    """Sources of about the same number of rows, taken together.
+
+    Attributes
+    ----------
+    sources : int array of shape (n,)
+    rows : int array of shape (n, m), or slice
+        Rows of each source, filled up with repetitions; a slice where they follow one another
+        and are equally many.
+    shares : array of shape (n, m), or None
+        Row shares, zero for what was filled up; None where all are 1 / m.
+    """
+
+    sources: IntArray
+    rows: IntArray | slice
+    shares: FloatArray | None
+
+
+class SourceGradients:
+    """Gradients of a grid's data term.
+
+    Beside those of ``x``, sums over the labels' own residuals are gathered: how much probability
+    the labels did not get bounds the objective from below.
+    """
+
+    def __init__(self, problem: GridProblem):
+        data = problem.data
+        self.problem = problem
+        self.outputs = n_outputs(data.n_classes)
+        self.groups = group_sources(data)
+        indicator = targets(data.y, data.n_classes, data.X.dtype)
+        # Two classes: +1 and -1; more: the indicator of each class.
+        self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
+        self.counts = np.stack(
+            [problem.weights[g.sources].any(axis=0) for g in self.groups]
+            or [np.zeros(len(problem.C), dtype=bool)]
+        )
+
+    def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
+        """Gradients of some columns at points of shape (n_features, n_columns, n_outputs)."""
+        G = self._reference_sums(W, columns)
+        counts = self.counts[:, columns]
+        for position in np.flatnonzero(counts.any(axis=1)):
+            group = self.groups[position]
+            active = np.flatnonzero(counts[position])
+            everywhere = len(active) == len(columns)
+            for sources, sums in self._source_sums(group, W if everywhere else W[:, active]):
+                weights = self.problem.weights[sources][:, columns[active]]
+                if everywhere:
+                    G += _weigh(sums, weights)
+                else:
+                    G[:, active] += _weigh(sums, weights)
+        return self._finish(G)
+
+    def of_followers(self, W: FloatArray, leader_of: IntArray, columns: IntArray) -> Gradient:
+        """Gradients of columns that stand at the points ``W[:, leader_of]``.
+
+        A source's sums depend on the point alone, so they are gathered once for each leader,
+        whatever the weights of its followers.
+        """
+        G = self._reference_sums(W[:, leader_of], columns)
+        for position in np.flatnonzero(self.counts[:, columns].any(axis=1)):
+            for sources, sums in self._source_sums(self.groups[position], W):
+                weights = self.problem.weights[sources][:, columns]
+                G += _weigh(sums[:, :, leader_of], weights)
+        return self._finish(G)
+
+    def _finish(self, G: FloatArray) -> Gradient:
+        d = len(G) - self.outputs
+        return Gradient(G[:d], -np.einsum("kpk->p", G[d:], dtype=np.float64))
+
+    def _source_sums(
+        self, group: SourceGroup, W: FloatArray
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield sources and their share-weighted sums of (x, labels) times residual.
+
+        Sums have the shape (n_sources, n_features + n_outputs, n_columns, n_outputs).
+        """
+        data = self.problem.data
+        d, shape = len(W), W.shape[1:]
+        flat = np.ascontiguousarray(W).reshape(d, -1)
+        n = len(group.sources)
+        if isinstance(group.rows, slice):
+            m = (group.rows.stop - group.rows.start) // n
+        else:
+            m = group.rows.shape[1]
+        # Blocks of several whole sources, or of some rows of one.
+        many = max(1, BLOCK // (m * flat.shape[1]))
+        few = m if many > 1 else max(32, BLOCK // flat.shape[1])
+        for low in range(0, n, many):
+            high = min(low + many, n)
+            sums = np.zeros((high - low, d + self.outputs, flat.shape[1]), dtype=W.dtype)
+            for begin in range(0, m, few):
+                rows: IntArray | slice
+                if isinstance(group.rows, slice):
+                    first = group.rows.start + low * m
+                    rows = slice(first + begin, first + min((high - low) * m, begin + few))
+                    if many > 1:
+                        rows = slice(first, first + (high - low) * m)
+                else:
+                    rows = group.rows[low:high, begin : begin + few].ravel()
+                X = data.X[rows]
+                labels = self.labels[rows]
+                P = residuals(X @ flat, labels, shape)
+                if group.shares is not None:
+                    shares = group.shares[low:high, begin : begin + few].reshape(-1, 1)
+                    P *= shares.astype(P.dtype)
+                stacked = high - low, -1
+                X_t = X.reshape(*stacked, d).transpose(0, 2, 1)
+                L_t = labels.reshape(*stacked, self.outputs).transpose(0, 2, 1)
+                P = P.reshape(*stacked, P.shape[1])
+                sums[:, :d] += np.matmul(X_t, P)
+                sums[:, d:] += np.matmul(L_t, P)
+            if group.shares is None:
+                sums *= 1.0 / m
+            yield group.sources[low:high], sums.reshape(high - low, -1, *shape)
+
+    def _reference_sums(self, W: FloatArray, columns: IntArray) -> FloatArray:
+        """Weighted sums over the reference's rows, each column with the shares of its fold."""
+        data, problem = self.problem.data, self.problem
+        rows = data.rows(data.reference)
+        weights = problem.weights[data.reference, columns]
+        flat = np.ascontiguousarray(W).reshape(len(W), -1)
+        sums = np.zeros((len(W) + self.outputs, flat.shape[1]), dtype=W.dtype)
+        step = max(32, BLOCK // flat.shape[1])
+        for low in range(rows.start, rows.stop, step):
+            part = slice(low, min(low + step, rows.stop))
+            X = data.X[part]
+            shares = problem.reference_shares[:, part.start - rows.start : part.stop - rows.start]
+            P = residuals(X @ flat, self.labels[part], W.shape[1:])
+            by_column = shares.T[:, problem.fold[columns]] * weights
+            P *= np.repeat(by_column, self.outputs, axis=1).astype(P.dtype)
+            sums[: len(W)] += X.T @ P
+            sums[len(W) :] += self.labels[part].T @ P
+        return sums.reshape(-1, *W.shape[1:])
+
+
+def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
+    if len(sums) == 1:
+        return np.asarray(sums[0] * weights[0].astype(sums.dtype)[:, None])
+    return np.asarray(np.einsum("sepk,sp->epk", sums, weights.astype(sums.dtype)))
+
+
+def group_sources(data: SourceData) -> list[SourceGroup]:
+    """Group sources of like size; the reference is left out."""
+    counts = data.row_counts
+    equal = np.array([_equal_shares(data, i) for i in range(data.n_sources)])
+    groups: list[SourceGroup] = []
+    rest: list[int] = []
+    run: list[int] = []
+    for i in range(data.n_sources):
+        if run and (i == data.reference or counts[i] != counts[run[0]] or not equal[i]):
+            _close_run(data, run, groups, rest)
+            run = []
+        if i == data.reference:
+            continue
+        if equal[i]:
+            run.append(i)
+        else:
+            rest.append(i)
+    _close_run(data, run, groups, rest)
+    order = np.array(sorted(rest, key=lambda i: counts[i]), dtype=np.intp)
+    begin = 0
+    for end in range(1, len(order) + 1):
+        if (
+            end == len(order)
+            or counts[order[end]] > PADDING * counts[order[begin]]
+            or (end + 1 - begin) * counts[order[end]] > GROUP_ROWS
+        ):
+            groups.append(_padded(data, order[begin:end]))
+            begin = end
+    return groups
+
+
+def _equal_shares(data: SourceData, source: int) -> bool:
+    shares = data.row_shares[data.rows(source)]
+    return bool((shares == shares[0]).all())
+
+
+def _close_run(
+    data: SourceData, run: list[int], groups: list[SourceGroup], rest: list[int]
+) -> None:
+    """Turn neighbours of equal size into groups that need no copy, if they have rows enough."""
+    if not run:
+        return
+    m = int(data.row_counts[run[0]])
+    if len(run) * m < GROUP_ROWS:
+        rest.extend(run)
+        return
+    # Small groups: a column in which none of a group's sources counts skips its rows.
+    many = max(1, GROUP_ROWS // m)
+    for low in range(0, len(run), many):
+        part = run[low : low + many]
+        rows = slice(int(data.starts[part[0]]), int(data.starts[part[-1] + 1]))
+        groups.append(SourceGroup(np.array(part), rows, None))
+
+
+def _padded(data: SourceData, sources: IntArray) -> SourceGroup:
+    counts = data.row_counts[sources]
+    position = np.arange(counts.max())
+    rows = data.starts[sources, None] + np.minimum(position, counts[:, None] - 1)
+    shares = np.where(position < counts[:, None], data.row_shares[rows], 0.0)
+    return SourceGroup(sources, rows, shares)
+
+
+def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) -> FloatArray:
+    """Probability minus indicator, from scores of shape (n_rows, n_columns * n_outputs).
+
+    Exponentials are taken in single precision, where they are several times faster. Residuals are
+    right to about 1e-6 *relative* to themselves, also where they vanish because the label is all
+    but certain: they are computed from the probability that the label did not get, never as a
+    difference from 1. Sums, products and solutions keep the precision of ``scores``.
+
+    Parameters
+    ----------
+    scores : array
+    labels : array of shape (n_rows, n_outputs)
+        +1 or -1 for one output, the indicator for more.
+    shape : (n_columns, n_outputs)
+    """
+    if shape[-1] == 1:
+        sign = labels.astype(np.float32)
+        narrow = scores.astype(np.float32)
+        narrow *= sign
+        with np.errstate(over="ignore"):  # exp(89) is infinite in single precision, 1 / it is 0
+            np.exp(narrow, out=narrow)
+        narrow += 1.0
+        np.divide(-sign, narrow, out=narrow)
+        return np.asarray(narrow, dtype=scores.dtype)
+    narrow = scores.astype(np.float32).reshape(len(scores), *shape)
+    narrow -= narrow.max(axis=2, keepdims=True)
+    np.exp(narrow, out=narrow)
+    narrow /= narrow.sum(axis=2, keepdims=True)
+    mine = labels.astype(bool)[:, None, :]
+    narrow *= ~mine
+    narrow -= mine * narrow.sum(axis=2, keepdims=True)
+    return np.asarray(narrow.reshape(scores.shape), dtype=scores.dtype)

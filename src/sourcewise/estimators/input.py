@@ -1,0 +1,199 @@
+"""What every estimator of ours does with its input: check it, and make a pool of sources of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from sourcewise import validation
+from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy.evidence import ReferenceFolds
+from sourcewise.core.linear import Family, LogisticFamily
+from sourcewise.estimators.pool import FeatureMap, Pool
+from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
+from sourcewise.estimators.rows import Rows
+from sourcewise.estimators.transaction import forget_fit
+from sourcewise.estimators.wrapped import EstimatorFamily
+
+
+class SourceInput(BaseEstimator):
+    """Estimator whose rows come from named sources, one of them the reference.
+
+    A subclass has the parameters ``reference``, ``cv``, ``protocol`` and ``random_state``; those
+    below keep their values where a subclass has no such parameter.
+    """
+
+    # Sources are the point of these estimators: they are routed without having to be asked for.
+    __metadata_request__fit = {"sources": True}
+
+    estimator: Any = None
+    discrepancy: str = "local"
+    trade_off: str | float = "cv"
+
+    def _validate(self, X: Any, y: Any, sources: Any, sample_weight: Any) -> tuple[Rows, list[Any]]:
+        """Check everything a user gives, and learn what depends on the reference's rows alone."""
+        validation.check_options(
+            discrepancy=self.discrepancy,
+            trade_off=self.trade_off,
+            cv=self.cv,
+            protocol=self.protocol,
+        )
+        if self.estimator is not None:
+            validation.check_learner(self.estimator, classifier=self._is_classifier)
+        validation.check_targets_given(y, type(self).__name__)
+        forget_fit(self)
+        X = self._check_features(X, reset=True)
+        n_rows = validation.n_rows_of(X)
+        if sources is None:
+            names, codes = [self.reference], np.zeros(n_rows, dtype=np.intp)
+        else:
+            names, codes = validation.check_source_names(sources, n_rows)
+        position = validation.check_reference(names, self.reference)
+        rows = self._check_rows(X, y, names, codes, sample_weight)
+        trusted = rows.codes == position
+        validation.check_reference_size(int(trusted.sum()), self.cv, self.reference)
+        self._learn_targets(rows.y, trusted)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        return rows, names
+
+    def _check_rows(
+        self, X: Any, y: Any, names: list[Any], codes: np.ndarray, sample_weight: Any
+    ) -> Rows:
+        """Check what can be checked row by row; rows of weight zero are dropped first."""
+        y = column_or_1d(y, warn=True)
+        validation.check_same_length(X, y)
+        weight = validation.check_sample_weight(sample_weight, X, codes, names)
+        rows = Rows(X, y, codes, weight).of_positive_weight()
+        if self._wants_numbers:
+            validation.check_finite(rows.X, rows.codes, names, self._columns)
+        y = validation.check_targets(rows.y, rows.codes, names, numbers=not self._is_classifier)
+        return replace(rows, y=y)
+
+    def _pool(self, rows: Rows, names: list[Any]) -> Pool:
+        position = validation.check_reference(names, self.reference)
+        protocol = PAPER if self.protocol == "paper" else DEFAULT
+        discrepancy = "plug-in" if self.protocol == "paper" else self.discrepancy
+        targets = self._encode(rows.y, rows.codes, names, position)
+        n_classes = len(self.classes_) if self._is_classifier else 0
+        features = numbers = None
+        if self._wants_numbers or discrepancy != "local":
+            matrix = rows.X
+            if not self._wants_numbers:
+                matrix = validation.numeric_matrix(matrix, discrepancy)
+                validation.check_finite(matrix, rows.codes, names, self._columns)
+            features = (
+                FeatureMap.as_given(matrix)
+                if protocol.as_given
+                else FeatureMap.from_reference(matrix[rows.codes == position])
+            )
+            numbers = features(matrix)
+        data, order = group_rows(
+            numbers if self._wants_numbers else np.arange(len(targets))[:, None],
+            targets,
+            rows.codes,
+            reference=position,
+            n_classes=n_classes,
+            sample_weight=rows.sample_weight,
+        )
+        numeric = None
+        if discrepancy != "local":
+            numeric = data if self._wants_numbers else data.with_features(numbers[order])
+        trusted = data.y[data.rows(position)]
+        return Pool(
+            data=data,
+            order=order,
+            features=features,
+            numeric=numeric,
+            names=names,
+            seed=self._seed,
+            protocol=protocol,
+            discrepancy=discrepancy,
+            family=self._default_family(protocol, n_classes)
+            if self._wants_numbers
+            else self._wrapped_family(rows),
+            folds=ReferenceFolds.draw(
+                trusted if n_classes else None,
+                len(trusted),
+                self.cv,
+                protocol.n_repeats if self._wants_numbers else 1,
+                self._seed,
+            ),
+            scale=1.0 if n_classes else (float(np.std(trusted)) or 1.0),
+        )
+
+    @property
+    def _wants_numbers(self) -> bool:
+        return self.estimator is None
+
+    @property
+    def _columns(self) -> Any:
+        return getattr(self, "feature_names_in_", None)
+
+    def _check_features(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
+        """Check the columns; for training, NaN and infinity are left to be named with a source."""
+        if self._wants_numbers:
+            return validate_data(
+                self, X, reset=reset, dtype=(np.float64, np.float32), ensure_all_finite=finite
+            )
+        if reset:  # afterwards the estimator itself speaks up
+            _check_feature_names(self, X, reset=True)
+            _check_n_features(self, X, reset=True)
+        return validation.indexable_rows(X)
+
+    def _check_new_features(self, X: Any) -> Any:
+        """Rows to predict for."""
+        check_is_fitted(self)
+        return self._check_features(X, reset=False, finite=True)
+
+    # -- for subclasses ----------------------------------------------------------------------
+
+    _is_classifier: bool
+
+    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
+        raise AssertionError("implemented by the classifier and the regressor")
+
+    def _encode(
+        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
+    ) -> np.ndarray:
+        raise AssertionError("implemented by the classifier and the regressor")
+
+    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
+        raise AssertionError("implemented by the classifier and the regressor")
+
+    def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
+        raise AssertionError("implemented by the classifier and the regressor")
+
+
+class ClassInput(SourceInput):
+    """The same for classes: those of the reference."""
+
+    _is_classifier = True
+
+    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
+        check_classification_targets(y)
+        self.classes_ = np.unique(y[trusted])
+
+    def _encode(
+        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
+    ) -> np.ndarray:
+        return validation.check_labels_known(y, self.classes_, codes, names, reference)
+
+    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
+        return LogisticFamily(
+            n_classes,
+            protocol.regularisations,
+            penalise_constant=protocol.as_given,
+            tol=protocol.tol,
+        )

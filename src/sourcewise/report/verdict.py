@@ -1,0 +1,110 @@
+"""The report in a sentence, and evidence in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sourcewise.core.discrepancy import Witness
+from sourcewise.report.reasons import LABELS, MODEL, REFERENCE, TOO_FEW
+
+if TYPE_CHECKING:
+    from sourcewise.report.source_report import SourceReport
+
+NO_WEIGHT = 1e-9
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Positions of the sources in each group; the reference is in none.
+
+    Attributes
+    ----------
+    agree : list of int
+        Nothing found against them.
+    set_aside : list of int
+        Found to disagree, and without weight.
+    doubted : list of int
+        Found to disagree, but so little that some weight remains.
+    too_small : list of int
+        Too few rows to tell.
+    unused : list of int
+        Those of `agree` that get no weight all the same: the cut-off is below them.
+    """
+
+    agree: list[int]
+    set_aside: list[int]
+    doubted: list[int]
+    too_small: list[int]
+    unused: list[int]
+
+    @property
+    def n_sources(self) -> int:
+        """Sources besides the reference."""
+        return len(self.agree) + len(self.set_aside) + len(self.doubted) + len(self.too_small)
+
+    def __str__(self) -> str:
+        """Say it in one sentence."""
+        n = self.n_sources
+        if n == 0:
+            return "There is no source besides your reference."
+        agree = len(self.agree)
+        parts = [f"{agree} of {n} sources agree{'s' if agree == 1 else ''} with your reference"]
+        if n == 1:
+            parts = [f"The only source {'agrees' if agree else 'does not agree'}"]
+            parts[0] += " with your reference"
+        if self.unused:
+            parts[0] += f" ({len(self.unused)} of them without weight)"
+        if self.set_aside:
+            parts.append(f"{len(self.set_aside)} {_are(self.set_aside)} set aside")
+        if self.doubted:
+            verb = "differs a little and counts" if len(self.doubted) == 1 else "differ a little"
+            verb = verb if len(self.doubted) == 1 else f"{verb} and count"
+            parts.append(f"{len(self.doubted)} {verb} for less")
+        if self.too_small:
+            parts.append(f"{len(self.too_small)} {_are(self.too_small)} too small to tell")
+        return "; ".join(parts) + "."
+
+
+def _are(which: list[int]) -> str:
+    return "is" if len(which) == 1 else "are"
+
+
+def verdict(report: SourceReport) -> Verdict:
+    """Group the sources of a report."""
+    groups: dict[str, list[int]] = {
+        "agree": [],
+        "set_aside": [],
+        "doubted": [],
+        "too_small": [],
+        "unused": [],
+    }
+    for i, row in enumerate(report.sources):
+        if row.reason == REFERENCE:
+            continue
+        weightless = row.weight <= NO_WEIGHT
+        if row.reason in (LABELS, MODEL):
+            groups["set_aside" if weightless else "doubted"].append(i)
+        elif row.reason == TOO_FEW:
+            groups["too_small"].append(i)
+        else:
+            groups["agree"].append(i)
+            if weightless:
+                groups["unused"].append(i)
+    return Verdict(**groups)
+
+
+def evidence_in_words(witness: Witness) -> str:
+    """Say which side of the discrepancy gave a source away."""
+    model, where = witness.hypothesis, witness.worse_on
+    if model == "reference model" and where == "source":
+        return "A model trained on your reference does clearly worse on this source's rows."
+    if model == "reference model":
+        return "A model trained on your reference does clearly better here than on your own rows."
+    if model == "source model" and where == "reference":
+        return "A model trained on this source does clearly worse on your reference."
+    if model == "source model":
+        return "Even a model trained on this source cannot predict the source's own labels."
+    if model.startswith("separating model"):
+        return "A model was found that tells this source's labels from your reference's."
+    return ""

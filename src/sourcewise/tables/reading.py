@@ -1,0 +1,270 @@
+"""Tables on disk, a batch of rows at a time: CSV, Parquet, or a folder of Parquet files.
+
+Every sentence about a file that is not what it should be is written here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+NO_PATH = "There is no file or folder {path}."
+NO_ACCESS = "{path} cannot be read: {why}."
+EMPTY = "{path} is empty; give a table with a header and rows."
+NO_ROWS = "{path} has a header but no rows."
+NOT_A_TABLE = (
+    "{path} is not a table that can be read; give a CSV file, a Parquet file or a folder of "
+    "Parquet files."
+)
+NOT_PARQUET = "{path} is not a Parquet file, or it is damaged or cut short."
+NO_PARQUET_INSIDE = "The folder {path} holds no Parquet files (*.parquet)."
+OTHER_COLUMNS = (
+    "{path} has other columns than {first} ({what}); all files of a folder must have the same."
+)
+NOT_UTF8 = "{path} is not UTF-8 text (line {line}); save it as 'CSV UTF-8' or convert it first."
+RAGGED = "{path} is not a table: line {line} has {got} cells and the header has {expected}."
+COLUMN_TWICE = "{path} has two columns named {name!r}; rename one of them."
+COLUMN_MISSING = "{path} has no column {name!r}{hint}"
+MIXED_TYPES = (
+    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, leave it out "
+    "with --drop, or take it as categories with --categories."
+)
+
+BATCH_ROWS = 32_768
+NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+# A column of text is taken for numbers with mistakes in it if this many values are numbers.
+MOSTLY_NUMBERS = 0.8
+DELIMITERS = ",;\t|"
+
+
+class Table:
+    """Named columns that can be read a batch of rows at a time, as often as needed.
+
+    Attributes
+    ----------
+    path : Path
+    schema : pyarrow.Schema
+    n_rows : int
+    """
+
+    def __init__(self, path: Path, schema: Any, n_rows: int):
+        self.path = path
+        self.schema = schema
+        self.n_rows = n_rows
+        names = schema.names
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(COLUMN_TWICE.format(path=path, name=name))
+        if n_rows == 0:
+            raise ValueError(NO_ROWS.format(path=path))
+
+    def check_columns(self, names: Sequence[str]) -> None:
+        """Every column asked for must be there; the nearest name is suggested."""
+        for name in names:
+            if name not in self.schema.names:
+                close = get_close_matches(name, self.schema.names, n=1, cutoff=0.5)
+                listed = ", ".join(map(repr, self.schema.names[:8]))
+                more = ", ..." if len(self.schema.names) > 8 else ""
+                hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed}{more}."
+                raise ValueError(COLUMN_MISSING.format(path=self.path, name=name, hint=hint))
+
+    def batches(
+        self, columns: Sequence[str], wanted: Callable[[int, int], bool] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield the position of the first row, and a record batch with these columns.
+
+        ``wanted(start, stop)`` may say that nothing in a stretch of rows is of interest.
+        """
+        raise AssertionError("implemented below")
+
+
+class CsvTable(Table):
+    """A CSV file; it is parsed once, since only all of its rows tell a column's type."""
+
+    def __init__(self, path: Path, categories: Sequence[str] = ()):
+        import pyarrow as pa
+        from pyarrow import csv
+
+        header = _check_text(path)
+        delimiter = max(DELIMITERS, key=header.count)
+        if delimiter not in header:
+            delimiter = ","
+        try:
+            self.content = csv.read_csv(
+                path,
+                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    strings_can_be_null=True,
+                    column_types={name: pa.string() for name in categories},
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise ValueError(_csv_problem(path, str(error))) from error
+        super().__init__(path, self.content.schema, self.content.num_rows)
+
+    def check_mixed(self, names: Sequence[str]) -> None:
+        """Refuse columns of numbers in which some cells are text."""
+        for name in names:
+            check_mixed(name, self.content.column(name))
+
+    def batches(
+        self, columns: Sequence[str], wanted: Callable[[int, int], bool] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield slices of the parsed columns."""
+        start = 0
+        for batch in self.content.select(columns).to_batches(max_chunksize=BATCH_ROWS):
+            if wanted is None or wanted(start, start + batch.num_rows):
+                yield start, batch
+            start += batch.num_rows
+
+
+class ParquetTable(Table):
+    """One or more Parquet files, one below the other; never more than a batch in memory."""
+
+    def __init__(self, path: Path, files: Sequence[Path]):
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        self.files = list(files)
+        schema, rows = None, 0
+        for file in self.files:
+            try:
+                opened = parquet.ParquetFile(file)
+            except (pa.ArrowInvalid, pa.ArrowException) as error:
+                raise ValueError(NOT_PARQUET.format(path=file)) from error
+            found = opened.schema_arrow
+            rows += opened.metadata.num_rows
+            opened.close()
+            if schema is None:
+                schema = found
+            elif (what := _difference(schema, found)) is not None:
+                raise ValueError(OTHER_COLUMNS.format(path=file, first=files[0], what=what))
+        super().__init__(path, schema, rows)
+
+    def batches(
+        self, columns: Sequence[str], wanted: Callable[[int, int], bool] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Read row groups in turn, leaving out those in which nothing is wanted."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        start = 0
+        for path in self.files:
+            with parquet.ParquetFile(path, pre_buffer=False) as file:
+                for group in range(file.num_row_groups):
+                    rows = file.metadata.row_group(group).num_rows
+                    if wanted is not None and not wanted(start, start + rows):
+                        start += rows
+                        continue
+                    try:
+                        for batch in file.iter_batches(
+                            BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=False
+                        ):
+                            yield start, batch.select(list(columns))
+                            start += batch.num_rows
+                    except (pa.ArrowException, OSError) as error:
+                        raise ValueError(NOT_PARQUET.format(path=path)) from error
+
+
+def open_table(path: str | Path, *, categories: Sequence[str] = ()) -> Table:
+    """Open a table, whatever kind of file it is in."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            files = sorted(path.glob("*.parquet"))
+            if not files:
+                raise ValueError(NO_PARQUET_INSIDE.format(path=path))
+            return ParquetTable(path, files)
+        with path.open("rb") as file:
+            start = file.read(4096)
+    except FileNotFoundError:
+        raise ValueError(NO_PATH.format(path=path)) from None
+    except OSError as error:
+        raise ValueError(NO_ACCESS.format(path=path, why=error.strerror)) from error
+    if not start:
+        raise ValueError(EMPTY.format(path=path))
+    if start.startswith(b"PAR1"):
+        return ParquetTable(path, [path])
+    if path.suffix in (".parquet", ".pq"):
+        raise ValueError(NOT_PARQUET.format(path=path))
+    if path.suffix != ".gz" and b"\0" in start and not start.startswith(_OTHER_UNICODE):
+        raise ValueError(NOT_A_TABLE.format(path=path))
+    return CsvTable(path, categories)
+
+
+def check_mixed(name: str, values: Any) -> None:
+    """Refuse a column of text in which most cells, but not all, are numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return
+    number = pc.match_substring_regex(values, NUMBER)
+    known = len(values) - values.null_count
+    numbers = pc.sum(number).as_py() or 0
+    if numbers < known and numbers >= MOSTLY_NUMBERS * known:
+        row = pc.index(number, False).as_py()
+        raise ValueError(MIXED_TYPES.format(name=name, row=row + 1, value=values[row].as_py()))
+
+
+_OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def _check_text(path: Path) -> str:
+    """Return the header line; all of the file must be UTF-8."""
+    import pyarrow as pa
+
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    header, lines = "", 1
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            while True:
+                chunk = stream.read(1 << 20)
+                text = decoder.decode(chunk, final=not chunk)
+                if lines == 1:
+                    header += text.partition("\n")[0]
+                lines += text.count("\n")
+                if not chunk:
+                    return header.lstrip("\ufeff").strip("\r")
+    except UnicodeDecodeError as error:
+        line = lines + bytes(error.object[: error.start]).count(b"\n")
+        raise ValueError(NOT_UTF8.format(path=path, line=line)) from None
+    except OSError as error:
+        raise ValueError(NOT_A_TABLE.format(path=path)) from error
+
+
+def _csv_problem(path: Path, message: str) -> str:
+    ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", message)
+    if ragged:
+        line = ragged[1] or _first_ragged(path, int(ragged[2])) or "?"
+        return RAGGED.format(path=path, line=line, got=ragged[3], expected=ragged[2])
+    return NOT_A_TABLE.format(path=path)
+
+
+def _first_ragged(path: Path, expected: int) -> int | None:
+    import csv
+
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
+        header = file.readline()
+        delimiter = max(DELIMITERS, key=header.count)
+        file.seek(0)
+        reader = csv.reader(file, delimiter=delimiter if delimiter in header else ",")
+        for cells in reader:
+            if cells and len(cells) != expected:
+                return reader.line_num
+    return None
+
+
+def _difference(first: Any, second: Any) -> str | None:
+    missing = [name for name in first.names if name not in second.names]
+    if missing:
+        return f"no {missing[0]!r}"
+    extra = [name for name in second.names if name not in first.names]
+    if extra:
+        return f"also {extra[0]!r}"
+    changed = [n for n in first.names if first.field(n).type != second.field(n).type]
+    return f"{changed[0]!r} is of another type" if changed else None
