@@ -1,6 +1,21 @@
 """Ways in which a source can be bad, for experiments: pure functions of one source's rows."""
 
 from sourcewise.corruption.contract import Corrupted
-from sourcewise.corruption.labels import flip_labels, label_bias, shuffle_labels
+from sourcewise.corruption.features import feature_noise, feature_scale, shuffle_features
+from sourcewise.corruption.labels import class_confusion, flip_labels, label_bias, shuffle_labels
+from sourcewise.corruption.rows import duplicate_rows
+from sourcewise.corruption.sources import CorruptedSources, corrupt_sources
 
-__all__ = ["Corrupted", "flip_labels", "label_bias", "shuffle_labels"]
+__all__ = [
+    "Corrupted",
+    "CorruptedSources",
+    "class_confusion",
+    "corrupt_sources",
+    "duplicate_rows",
+    "feature_noise",
+    "feature_scale",
+    "flip_labels",
+    "label_bias",
+    "shuffle_features",
+    "shuffle_labels",
+]

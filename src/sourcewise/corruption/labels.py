@@ -32,6 +32,8 @@ def label_bias(
     """
     X, y = np.array(X), np.array(y)
     mask, _ = choose_rows(len(y), p, random_state)
+    if label is not None and y.dtype.kind in "US":
+        y = y.astype(np.result_type(y, np.array(label)))  # room for a longer label
     y[mask] = np.unique(y)[-1] if label is None else label
     return Corrupted(X, y, mask)
 
@@ -82,3 +84,64 @@ def flip_labels(
     position = np.searchsorted(known, y[mask])
     y[mask] = known[(position + 1) % len(known)]
     return Corrupted(X, y, mask)
+
+
+def class_confusion(
+    X: Any,
+    y: Any,
+    *,
+    p: float = 1.0,
+    confusion: Any = None,
+    classes: Any = None,
+    random_state: Any = None,
+) -> Corrupted:
+    """Draw the label of every chosen row anew, given its true class: some classes are mixed up.
+
+    Parameters
+    ----------
+    X, y : arrays of n rows
+        One source.
+    p : float
+        Share of rows to corrupt.
+    confusion : array of shape (n_classes, n_classes), optional
+        Row k holds the probabilities of the labels that a row of class k gets. By default the two
+        smallest classes of ``classes`` are not told apart: each is called either with probability
+        one half, and the others are left alone.
+    classes : array, optional
+        All labels there are, in the order of ``confusion``; by default those of ``y``, sorted.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> always_cat = [[1, 0, 0], [1, 0, 0], [0, 0, 1]]
+    >>> class_confusion([[0]] * 3, ["cat", "dog", "fox"], confusion=always_cat).y.tolist()
+    ['cat', 'cat', 'fox']
+    """
+    X, y = np.array(X), np.array(y)
+    known = np.unique(y) if classes is None else np.array(classes)
+    table = _half_confused(len(known)) if confusion is None else np.asarray(confusion, dtype=float)
+    if table.shape != (len(known), len(known)):
+        raise ValueError(
+            f"confusion must have one row and one column for each of the {len(known)} classes; "
+            f"got shape {table.shape}."
+        )
+    if (table < 0).any() or not np.allclose(table.sum(axis=1), 1.0):
+        raise ValueError("Each row of confusion must hold probabilities that sum to 1.")
+    mask, rng = choose_rows(len(y), p, random_state)
+    where = {label: k for k, label in enumerate(known.tolist())}
+    unknown = [label for label in y[mask].tolist() if label not in where]
+    if unknown:
+        raise ValueError(f"The label {unknown[0]!r} is not among classes; list all labels there.")
+    position = np.array([where[label] for label in y[mask].tolist()], dtype=np.intp)
+    cumulative = np.cumsum(table, axis=1)[position]
+    drawn = (rng.uniform(size=len(position))[:, None] >= cumulative).sum(axis=1)
+    y[mask] = known[np.minimum(drawn, len(known) - 1)]
+    return Corrupted(X, y, mask)
+
+
+def _half_confused(n_classes: int) -> np.ndarray:
+    if n_classes < 2:
+        raise ValueError("class_confusion needs at least two classes; pass classes=<all labels>.")
+    table = np.eye(n_classes)
+    table[:2, :2] = 0.5
+    return table

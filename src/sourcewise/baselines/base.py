@@ -1,0 +1,161 @@
+"""What the baselines share: the main estimators' input, a linear model's output."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+
+from sourcewise.baselines.workbench import Trained, Workbench
+from sourcewise.core.logistic import probabilities
+from sourcewise.estimators.base import _array_of_names
+from sourcewise.estimators.input import ClassInput
+from sourcewise.estimators.transaction import forget_fit, unchanged_on_failure
+
+
+class Baseline(ClassifierMixin, ClassInput):
+    """Linear classifier from many sources; subclasses say how in ``_fit``."""
+
+    def __init__(
+        self,
+        *,
+        reference: Any = "reference",
+        cv: int = 5,
+        protocol: str | None = None,
+        random_state: Any = None,
+    ):
+        self.reference = reference
+        self.cv = cv
+        self.protocol = protocol
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sources: Any = None, sample_weight: Any = None) -> Any:
+        """Train on the rows of all sources.
+
+        Parameters
+        ----------
+        X : array or frame of shape (n_rows, n_features)
+        y : array of shape (n_rows,)
+        sources : array of shape (n_rows,), optional
+            Name of each row's source; one of them is the reference. None: all rows are trusted.
+        sample_weight : array of shape (n_rows,), optional
+            How much a row counts within its source; only ratios within a source matter.
+
+        Returns
+        -------
+        self
+        """
+        fit_together({"": self}, X, y, sources=sources, sample_weight=sample_weight)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of each row."""
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, in the order of ``classes_``."""
+        return self._probabilities(self._check_new_features(X))
+
+    def _probabilities(self, X: np.ndarray) -> np.ndarray:
+        return probabilities(np.asarray(X @ self.coef_.T + self.intercept_))
+
+    # -- for subclasses ----------------------------------------------------------------------
+
+    def _check_parameters(self, names: list[Any]) -> None:
+        """Check the parameters that a method has of its own."""
+
+    def _weigh(self, work: Workbench) -> np.ndarray | None:
+        """Source weights to train with, for all rows and without each fold, if that is the way."""
+        return None
+
+    def _fit(self, work: Workbench) -> None:
+        """Set the fitted attributes, for a method that does not train on weighted sources."""
+        raise AssertionError("a baseline weighs sources or fits in a way of its own")
+
+    def _set_trained(self, work: Workbench, trained: Trained, weights: np.ndarray) -> None:
+        self.C_ = trained.C
+        self.source_weights_ = weights[0]
+        self._set_linear(work, trained.model)
+
+    def _set_linear(self, work: Workbench, model: np.ndarray) -> None:
+        assert work.pool.features is not None
+        self.coef_, self.intercept_ = work.pool.features.unmap(np.asarray(model, dtype=np.float64))
+
+
+def fit_together(
+    models: Mapping[Any, Baseline],
+    X: Any,
+    y: Any,
+    *,
+    sources: Any = None,
+    sample_weight: Any = None,
+) -> None:
+    """Fit several baselines to the same rows; what they have in common is computed once.
+
+    Each model is fitted as by its own ``fit``, up to the solver's tolerance. Local models are
+    shared, and all that train on weighted sources do so in one batch. That needs equal
+    ``reference``, ``cv``, ``protocol`` and (integer) ``random_state``.
+
+    Parameters
+    ----------
+    models : mapping of baselines
+    X, y, sources, sample_weight
+        As for ``fit``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.baselines import AllData, ReferenceOnly, fit_together
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> models = {"all": AllData(random_state=0), "trusted": ReferenceOnly(random_state=0)}
+    >>> fit_together(models, X, X[:, 0] > 0, sources=np.repeat(["reference", "other"], 150))
+    >>> models["all"].source_weights_, models["trusted"].source_weights_
+    (array([0.5, 0.5]), array([1., 0.]))
+    """
+    groups: dict[Any, list[Baseline]] = {}
+    for position, model in enumerate(models.values()):
+        shared = isinstance(model.random_state, (int, np.integer))
+        key = (type(model.reference), model.reference, model.cv, model.protocol)
+        key += (model.random_state if shared else None, 0 if shared else position)
+        groups.setdefault(repr(key), []).append(model)
+    for group in groups.values():
+        _fit_group(group, X, y, sources, sample_weight)
+
+
+def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weight: Any) -> None:
+    with ExitStack() as undo:
+        for model in models:
+            undo.enter_context(unchanged_on_failure(model))
+        first = models[0]
+        rows, names = first._validate(X, y, sources, sample_weight)
+        learnt = {k: v for k, v in vars(first).items() if k.endswith("_") or k == "_seed"}
+        work = Workbench(first._pool(rows, names))
+        weightings = []
+        for model in models:
+            forget_fit(model)
+            vars(model).update(learnt)
+            model.sources_ = _array_of_names(names)
+            model.reference_index_ = work.pool.data.reference
+            model._check_parameters(names)
+            weightings.append(model._weigh(work))
+        trained = iter(work.train_all([w for w in weightings if w is not None]))
+        for model, weights in zip(models, weightings, strict=True):
+            if weights is None:
+                model._fit(work)
+            else:
+                model._set_trained(work, next(trained), weights)
+
+
+def check_C(C: Any, *, chosen: bool) -> None:
+    """Check the local models' regularisation."""
+    if chosen and isinstance(C, str) and C == "cv":
+        return
+    if not isinstance(C, numbers.Real) or isinstance(C, bool) or not 0 < C < np.inf:
+        what = "'cv' or a positive number" if chosen else "a positive number"
+        raise ValueError(f"C must be {what}; got {C!r}.")

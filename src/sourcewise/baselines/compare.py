@@ -1,0 +1,278 @@
+"""Does weighting the sources pay on these data? All methods, judged on trusted rows only."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing, check_random_state
+
+from sourcewise import validation
+from sourcewise.baselines.agreement_filter import AgreementFilter
+from sourcewise.baselines.all_data import AllData
+from sourcewise.baselines.base import Baseline, fit_together
+from sourcewise.baselines.component_median import ComponentMedian
+from sourcewise.baselines.fltrust import FLTrust
+from sourcewise.baselines.geometric_median import GeometricMedian
+from sourcewise.baselines.mixmin import MixMin
+from sourcewise.baselines.pairwise_filter import PairwiseFilter
+from sourcewise.baselines.probability_median import ProbabilityMedian
+from sourcewise.baselines.reference_only import ReferenceOnly
+from sourcewise.baselines.robust_logistic import RobustLogistic
+from sourcewise.baselines.source_normalized import SourceNormalized
+from sourcewise.estimators.classifier import SourceWeightedClassifier
+from sourcewise.estimators.splitter import ReferenceKFold
+
+DEFAULT = "sourcewise"
+METHODS: dict[str, Any] = {
+    DEFAULT: SourceWeightedClassifier,
+    "reference only": ReferenceOnly,
+    "all data": AllData,
+    "geometric median": GeometricMedian,
+    "component median": ComponentMedian,
+    "probability median": ProbabilityMedian,
+    "robust logistic": RobustLogistic,
+    "source normalized": SourceNormalized,
+    "MixMin": MixMin,
+    "FLTrust": FLTrust,
+    "agreement filter": AgreementFilter,
+    "pairwise filter": PairwiseFilter,
+}
+NAME_WIDTH = 28
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Errors of several methods on the same held-out reference rows.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        Names; the first is the one that the others are compared with.
+    losses : array of shape (n_methods, n_reference_rows)
+        1 where the method got a held-out row wrong.
+    """
+
+    methods: tuple[str, ...]
+    losses: np.ndarray
+
+    @property
+    def errors(self) -> np.ndarray:
+        """Share of held-out rows that each method gets wrong."""
+        return self.losses.mean(axis=1)
+
+    @property
+    def standard_errors(self) -> np.ndarray:
+        """Of the errors, over reference rows."""
+        return _standard_errors(self.losses)
+
+    @property
+    def differences(self) -> np.ndarray:
+        """Error minus that of the first method, on the same rows: positive is worse."""
+        return self.errors - self.errors[0]
+
+    @property
+    def difference_standard_errors(self) -> np.ndarray:
+        """Of the paired differences; they are smaller than the errors' own would suggest."""
+        return _standard_errors(self.losses - self.losses[0])
+
+    def to_frame(self) -> Any:
+        """One row a method, as a pandas frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install 'sourcewise[report]'.") from error
+        return pandas.DataFrame(
+            {
+                "method": self.methods,
+                "error": self.errors,
+                "standard_error": self.standard_errors,
+                "difference": self.differences,
+                "difference_standard_error": self.difference_standard_errors,
+            }
+        )
+
+    def __str__(self) -> str:
+        """Table of at most 80 columns."""
+        lines = [
+            f"{'method':<{NAME_WIDTH}} {'error':>7} {'± s.e.':>7}  "
+            f"{'minus ' + _shortened(self.methods[0], 14):>20} {'± s.e.':>7}"
+        ]
+        rows = zip(
+            self.methods,
+            self.errors,
+            self.standard_errors,
+            self.differences,
+            self.difference_standard_errors,
+            strict=True,
+        )
+        for k, (name, error, spread, difference, paired) in enumerate(rows):
+            line = f"{_shortened(name, NAME_WIDTH):<{NAME_WIDTH}} {error:>7.4f} {spread:>7.4f}"
+            lines.append(line + (f"  {difference:>+20.4f} {paired:>7.4f}" if k else ""))
+        n_rows = self.losses.shape[1]
+        lines.append(f"share of {n_rows} held-out reference rows predicted wrongly")
+        return "\n".join(lines)
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    sources: Any,
+    reference: Any = "reference",
+    methods: str | Sequence[str] | Mapping[str, Any] = "all",
+    n_splits: int = 5,
+    cv: int = 5,
+    protocol: str | None = None,
+    random_state: Any = None,
+    verbose: bool | None = None,
+) -> Comparison:
+    """Compare methods by nested evaluation on the reference.
+
+    Trusted rows are held out in turn; every method sees the other trusted rows and all untrusted
+    ones, and makes its own choices (weights, regularisation) by cross-validation among the trusted
+    rows it sees. Errors are counted on the held-out rows only, since no other labels are trusted.
+
+    Standard errors are over reference rows. They do not count that the folds' training sets
+    overlap, so a difference of two of them is a hint rather than a proof.
+
+    Parameters
+    ----------
+    X : array or frame of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        Class labels.
+    sources : array of shape (n_rows,)
+        Name of each row's source.
+    reference : hashable
+        Name of the trusted source.
+    methods : "all", list of names, or dict of name to estimator
+        Names as in the result of "all". The default, ``"sourcewise"``, is always there and comes
+        first, as the others are compared with it; a dict may hold another estimator of that name.
+        Estimators are cloned; they take ``fit(X, y, sources=...)``.
+    n_splits : int
+        Outer folds.
+    cv, protocol
+        For the methods asked for by name: inner folds, and None or "paper".
+    random_state : int, RandomState or None
+        Deals outer and inner folds.
+    verbose : bool, optional
+        Show progress on standard error; by default if that is a terminal.
+
+    Returns
+    -------
+    Comparison
+        Print it, or ask for ``to_frame()``.
+
+    Examples
+    --------
+    >>> from sourcewise.baselines import compare
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits(n_bad=8, kind="flipped", random_state=0)
+    >>> result = compare(
+    ...     digits.X, digits.y, sources=digits.vendor, reference="gold",
+    ...     methods=["reference only", "all data"], random_state=0,
+    ... )
+    >>> result.methods
+    ('sourcewise', 'reference only', 'all data')
+    >>> bool(result.differences[2] > 3 * result.difference_standard_errors[2])
+    True
+    """
+    rng = check_random_state(random_state)
+    outer, inner = (int(seed) for seed in rng.randint(2**31 - 1, size=2))
+    models = _models(methods, {"reference": reference, "cv": cv, "protocol": protocol}, inner)
+    y = np.asarray(y)
+    names, codes = validation.check_source_names(sources, validation.n_rows_of(X))
+    validation.check_same_length(X, y)
+    trusted = np.flatnonzero(codes == validation.check_reference(names, reference))
+    _check_classes(y[trusted], reference)
+    labels = np.array([names[code] for code in codes], dtype=object)
+    splitter = ReferenceKFold(n_splits, reference=reference, random_state=outer)
+    losses = np.full((len(models), len(y)), np.nan)
+    with _Progress(n_splits, verbose) as progress:
+        for train, test in splitter.split(X, y, sources=labels):
+            fresh = {name: clone(model) for name, model in models.items()}
+            data = _safe_indexing(X, train), y[train]
+            fit_together(
+                {name: model for name, model in fresh.items() if isinstance(model, Baseline)},
+                *data,
+                sources=labels[train],
+            )
+            for k, model in enumerate(fresh.values()):
+                if not isinstance(model, Baseline):
+                    model.fit(*data, sources=labels[train])
+                losses[k, test] = model.predict(_safe_indexing(X, test)) != y[test]
+            progress.advance()
+    return Comparison(tuple(models), losses[:, trusted])
+
+
+def _models(methods: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
+    if isinstance(methods, Mapping):
+        first = methods.get(DEFAULT)
+        if first is None:
+            first = METHODS[DEFAULT](random_state=seed, **options)
+        return {DEFAULT: first, **methods}
+    names = list(METHODS) if isinstance(methods, str) and methods == "all" else methods
+    if isinstance(names, str):
+        names = [names]
+    for name in names:
+        if name not in METHODS:
+            raise ValueError(
+                f"There is no method {name!r}; choose among {', '.join(map(repr, METHODS))}, or "
+                "pass a dict of name to estimator."
+            )
+    return {
+        name: METHODS[name](random_state=seed, **options)
+        for name in dict.fromkeys([DEFAULT, *names])
+    }
+
+
+def _check_classes(labels: np.ndarray, reference: Any) -> None:
+    classes, counts = np.unique(labels, return_counts=True)
+    if counts.min() < 2:
+        raise ValueError(
+            f"The reference {reference!r} has a single row of class "
+            f"{classes[[counts.argmin()]].tolist()[0]!r}, so it cannot be both trained on and held "
+            "out; add trusted rows of that class or drop it."
+        )
+
+
+def _standard_errors(values: np.ndarray) -> np.ndarray:
+    return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+
+
+def _shortened(name: str, width: int) -> str:
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+class _Progress:
+    """One line on standard error that is overwritten as folds finish."""
+
+    def __init__(self, total: int, verbose: bool | None, stream: TextIO | None = None):
+        self.stream = sys.stderr if stream is None else stream
+        self.shown = self.stream.isatty() if verbose is None else verbose
+        self.total = total
+        self.done = 0
+
+    def __enter__(self) -> _Progress:
+        self._show()
+        return self
+
+    def advance(self) -> None:
+        """One more fold is done."""
+        self.done += 1
+        self._show()
+
+    def _show(self) -> None:
+        if self.shown:
+            bar = "#" * self.done + "." * (self.total - self.done)
+            self.stream.write(f"\rcomparing [{bar}] {self.done} of {self.total} folds")
+            self.stream.flush()
+
+    def __exit__(self, *error: object) -> None:
+        if self.shown:
+            self.stream.write("\n")
+            self.stream.flush()

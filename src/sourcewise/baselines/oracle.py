@@ -1,0 +1,89 @@
+"""What someone would do who knew which sources are clean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sourcewise.baselines.base import Baseline
+from sourcewise.baselines.workbench import Workbench
+
+
+class Oracle(Baseline):
+    r"""Logistic regression on the reference and the sources that are known to be clean.
+
+    For benchmarks: the yardstick that nobody has in practice. As :class:`AllData` on the clean
+    sources :math:`G` and the reference, weights :math:`m_i / \sum_{k \in G \cup T} m_k`
+    (the paper has no such baseline). Several classes:
+    multinomial.
+
+    It is no upper bound: a mildly corrupted source may still help, and weighting can beat it.
+
+    Parameters
+    ----------
+    clean : list of names
+        Sources to train on beside the reference; the reference may be among them.
+    reference : hashable, default "reference"
+        Name of the trusted source.
+    cv : int
+        Folds of the reference, at least 3; C is chosen on them.
+    protocol : None or "paper"
+        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
+        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
+    random_state : int, RandomState or None
+        Deals the folds.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The reference's labels.
+    sources_ : array of shape (n_sources,)
+        Names, in order of first appearance.
+    source_weights_ : array of shape (n_sources,)
+        Shares of the rows trained on.
+    coef_, intercept_
+        In the units of ``X``.
+    C_ : float
+        The regularisation chosen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.baselines import Oracle
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(700, 5))
+    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
+    >>> y[400:] = rng.permutation(y[400:])  # the careless vendor's labels are noise
+    >>> model = Oracle(clean=["careful"], reference="gold", random_state=0)
+    >>> model.fit(X, y, sources=vendor).source_weights_
+    array([0.25, 0.75, 0.  ])
+    """
+
+    def __init__(
+        self,
+        clean: Sequence[Any] = (),
+        *,
+        reference: Any = "reference",
+        cv: int = 5,
+        protocol: str | None = None,
+        random_state: Any = None,
+    ):
+        super().__init__(reference=reference, cv=cv, protocol=protocol, random_state=random_state)
+        self.clean = clean
+
+    def _check_parameters(self, names: list[Any]) -> None:
+        for name in self.clean:
+            if name not in names:
+                raise ValueError(
+                    f"The clean source {name!r} is not among the sources; pass clean=<names in "
+                    "sources>."
+                )
+
+    def _weigh(self, work: Workbench) -> np.ndarray:
+        clean = list(self.clean)
+        return work.by_size(
+            work.only_reference | np.array([name in clean for name in work.pool.names])
+        )

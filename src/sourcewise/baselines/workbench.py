@@ -1,0 +1,192 @@
+"""What several baselines ask of the same pool of sources, computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from sourcewise.baselines.local import NEWTON_TOL, constant_penalty, half_models, local_models
+from sourcewise.core.linear import WeightedProblems, kept_shares
+from sourcewise.core.newton import newton_logistic
+from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.selection import total_weight
+
+FEW_ROWS = 40  # times the features: up to there one problem after the other is fastest
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model trained on weighted sources, its regularisation cross-validated on the reference.
+
+    Attributes
+    ----------
+    C : float
+    losses : array of shape (n_settings,)
+        Mean loss on held-out reference rows.
+    model : array of shape (n_outputs, n_mapped_features)
+    fold_models : array of shape (n_validation_folds, n_outputs, n_mapped_features)
+        With the same ``C``, without each validation fold of the reference.
+    """
+
+    C: float
+    losses: np.ndarray
+    model: np.ndarray
+    fold_models: np.ndarray
+
+
+class Workbench:
+    """Local models and weighted fits of one pool.
+
+    Source weights come as arrays of shape (1 + n_validation_folds, n_sources): for all rows first,
+    then without each validation fold of the reference.
+    """
+
+    def __init__(self, pool: Pool):
+        self.pool = pool
+        self._trained: dict[bytes, Trained] = {}
+        self._local: dict[float, np.ndarray] = {}
+        self._halves: dict[float, tuple[np.ndarray, np.ndarray]] = {}
+
+    @property
+    def held_out(self) -> np.ndarray:
+        """Validation masks of the reference rows, (n_validation_folds, n_reference_rows)."""
+        return self.pool.folds.held_out
+
+    @property
+    def reference_shares(self) -> np.ndarray:
+        """How much each reference row counts."""
+        data = self.pool.data
+        return data.row_shares[data.rows(data.reference)]
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Effective sizes of the sources, (1 + n_validation_folds, n_sources)."""
+        data = self.pool.data
+        sizes = np.tile(data.sizes, (1 + len(self.held_out), 1))
+        for v, mask in enumerate(self.held_out):
+            kept = kept_shares(self.reference_shares, mask)
+            sizes[1 + v, data.reference] = 1.0 / np.sum(kept**2)
+        return sizes
+
+    def by_size(self, kept: np.ndarray) -> np.ndarray:
+        """Weights that make all rows of the kept sources count the same: ``m_i / m``."""
+        sizes = self.sizes * kept
+        return sizes / sizes.sum(axis=1, keepdims=True)
+
+    @property
+    def only_reference(self) -> np.ndarray:
+        """Which sources are the reference."""
+        return np.arange(self.pool.data.n_sources) == self.pool.data.reference
+
+    @property
+    def reference_trained(self) -> Trained:
+        """The reference's own model."""
+        return self.train(self.by_size(self.only_reference))
+
+    @cached_property
+    def reference_predictions(self) -> np.ndarray:
+        """Probabilities of the reference's rows by models that have not seen them."""
+        X, _ = self.pool.trusted
+        by_fold = self.pool.family.predict(self.reference_trained.fold_models, X)
+        return np.einsum("vnk,vn->nk", by_fold, self.held_out) / len(self.pool.folds.folds)
+
+    def setting(self, C: float | str) -> float:
+        """Regularisation of local models; "cv" is the best for the reference alone."""
+        return self.reference_trained.C if C == "cv" else float(C)
+
+    def local_models(self, C: float | str) -> np.ndarray:
+        """Each source's own model, (n_sources, n_outputs, n_mapped_features)."""
+        setting = self.setting(C)
+        if setting not in self._local:
+            self._local[setting] = local_models(self.pool, setting)
+        return self._local[setting]
+
+    def half_models(self, C: float | str) -> tuple[np.ndarray, np.ndarray]:
+        """Two models of each source, each without one half of its rows, and the rows' halves."""
+        setting = self.setting(C)
+        if setting not in self._halves:
+            self._halves[setting] = half_models(self.pool, setting)
+        return self._halves[setting]
+
+    def train(self, weights: np.ndarray) -> Trained:
+        """Train with these source weights under all regularisations, and choose one."""
+        return self.train_all([weights])[0]
+
+    def train_all(self, weightings: Sequence[np.ndarray]) -> list[Trained]:
+        """Train with several weightings; those that use many rows share one batch."""
+        new = {w.tobytes(): w for w in weightings if w.tobytes() not in self._trained}
+        few = {key: w for key, w in new.items() if self._uses_few_rows(w)}
+        many = {key: w for key, w in new.items() if key not in few}
+        for key, weights in few.items():
+            self._trained[key] = self._choose(self._fit_few(self._problems([weights])))
+        if many:
+            settings = self.pool.family.settings
+            models = self.pool.family.fit_grid(self._problems([*many.values()]), settings)
+            models = np.asarray(models, dtype=np.float64)
+            shape = len(many), 1 + len(self.held_out), len(settings), *models.shape[1:]
+            for key, each in zip(many, models.reshape(shape), strict=True):
+                self._trained[key] = self._choose(each)
+        return [self._trained[w.tobytes()] for w in weightings]
+
+    def _uses_few_rows(self, weights: np.ndarray) -> bool:
+        data = self.pool.data
+        used = data.row_counts[weights.any(axis=0)].sum()
+        return data.n_classes <= 2 and bool(used <= FEW_ROWS * data.X.shape[1])
+
+    def _problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:
+        """All weightings, each for all rows and without each validation fold."""
+        data, effective = self.pool.data, self.pool.protocol.effective_total
+        counts = np.tile(data.row_counts, (len(self.sizes), 1))
+        counts[1:, data.reference] -= self.held_out.sum(axis=1)
+        totals = [
+            total_weight(w, m, n, effective)
+            for weights in weightings
+            for w, m, n in zip(weights, self.sizes, counts, strict=True)
+        ]
+        return WeightedProblems(
+            data,
+            np.concatenate(weightings),
+            np.array(totals),
+            self.held_out,
+            np.tile(np.arange(-1, len(self.held_out)), len(weightings)),
+        )
+
+    def _fit_few(self, problems: WeightedProblems) -> np.ndarray:
+        """Fit one by one, as suits few rows."""
+        data = self.pool.data
+        row_weights = np.stack([problems.row_weights(p) for p in range(len(problems.weights))])
+        rows = row_weights.any(axis=0)
+        return newton_logistic(
+            data.X[rows],
+            data.y[rows],
+            row_weights[:, rows],
+            self.pool.family.settings,
+            penalty=constant_penalty(data.X.shape[1], penalise=self.pool.protocol.as_given),
+            tol=NEWTON_TOL,
+        )[:, :, None]
+
+    def _choose(self, models: np.ndarray) -> Trained:
+        """Choose the regularisation; ``models`` by (all rows and folds, settings, ...)."""
+        best, losses = self.choose(models[1:])
+        return Trained(
+            float(self.pool.family.settings[best]), losses, models[0, best], models[1:, best]
+        )
+
+    def choose(self, fold_models: np.ndarray) -> tuple[int, np.ndarray]:
+        """Position of the setting with the lowest loss on held-out rows, and all losses.
+
+        From models of shape (n_validation_folds, n_settings, n_outputs, n_mapped_features).
+        """
+        pool = self.pool
+        X, y = pool.trusted
+        n_settings = fold_models.shape[1]
+        losses = np.zeros((n_settings, len(y)))
+        for mask, models in zip(self.held_out, fold_models, strict=True):
+            predicted = pool.family.predict(models, X[mask])
+            losses[:, mask] += pool.selection_loss(predicted, y[mask])
+        means = losses @ self.reference_shares / len(pool.folds.folds)
+        # Counts of errors are compared exactly: equal counts must tie, for the smallest setting.
+        return int(np.argmin(np.round(means, 12))), means

@@ -1,0 +1,115 @@
+"""Corruptions of the features."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from sourcewise.corruption.contract import Corrupted, choose_rows
+
+
+def shuffle_features(
+    X: Any, y: Any, *, p: float = 1.0, permutation: Any = None, random_state: Any = None
+) -> Corrupted:
+    """Put the features of the chosen rows in another order, as a table with misplaced columns.
+
+    Parameters
+    ----------
+    X, y : arrays of n rows
+        One source.
+    p : float
+        Share of rows to corrupt.
+    permutation : int array of shape (n_features,), optional
+        New column f is old column ``permutation[f]``; drawn by default. In the paper all corrupted
+        sources share one, as :func:`corrupt_sources` sees to.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> shuffle_features([[1, 2, 3]], [0], permutation=[2, 0, 1]).X
+    array([[3, 1, 2]])
+    """
+    X, y = _table(X), np.array(y)
+    mask, rng = choose_rows(len(y), p, random_state)
+    order = draw_permutation(X.shape[1], rng) if permutation is None else np.asarray(permutation)
+    if sorted(order.tolist()) != list(range(X.shape[1])):
+        raise ValueError(
+            f"permutation must hold each of the column numbers 0 to {X.shape[1] - 1} once."
+        )
+    X[mask] = X[mask][:, order]
+    return Corrupted(X, y, mask)
+
+
+def draw_permutation(n_features: int, random_state: Any) -> np.ndarray:
+    """Draw a random order of the columns."""
+    return check_random_state(random_state).permutation(n_features)
+
+
+def feature_noise(
+    X: Any, y: Any, *, p: float = 1.0, scale: float = 1.0, random_state: Any = None
+) -> Corrupted:
+    """Add Gaussian noise to the chosen rows, as a bad sensor would.
+
+    Parameters
+    ----------
+    X, y : arrays of n rows
+        One source.
+    p : float
+        Share of rows to corrupt.
+    scale : float
+        Standard deviation of the noise, in standard deviations of each feature in this source.
+        Features that do not vary get none.
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> noisy = feature_noise([[0.0, 1.0], [2.0, 1.0]], [0, 1], random_state=0)
+    >>> (noisy.X != [[0.0, 1.0], [2.0, 1.0]]).tolist()
+    [[True, False], [True, False]]
+    """
+    if not scale >= 0:
+        raise ValueError(f"scale must not be negative; got {scale!r}.")
+    X, y = _floats(X), np.array(y)
+    mask, rng = choose_rows(len(y), p, random_state)
+    noise = rng.standard_normal((int(mask.sum()), X.shape[1]))
+    X[mask] += (scale * X.std(axis=0) * noise).astype(X.dtype)
+    return Corrupted(X, y, mask)
+
+
+def feature_scale(
+    X: Any, y: Any, *, p: float = 1.0, factor: float = 10.0, random_state: Any = None
+) -> Corrupted:
+    """Multiply the features of the chosen rows, as if recorded in another unit.
+
+    Parameters
+    ----------
+    X, y : arrays of n rows
+        One source.
+    p : float
+        Share of rows to corrupt.
+    factor : float or array of shape (n_features,)
+    random_state : int, RandomState or None
+
+    Examples
+    --------
+    >>> feature_scale([[1.0, 2.0]], [0], factor=100).X
+    array([[100., 200.]])
+    """
+    X, y = _floats(X), np.array(y)
+    mask, _ = choose_rows(len(y), p, random_state)
+    X[mask] = X[mask] * np.asarray(factor)
+    return Corrupted(X, y, mask)
+
+
+def _table(X: Any) -> np.ndarray:
+    X = np.array(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must be a table of rows and columns; got {X.ndim} dimensions.")
+    return X
+
+
+def _floats(X: Any) -> np.ndarray:
+    X = _table(X)
+    return X if X.dtype.kind == "f" else X.astype(np.float64)
