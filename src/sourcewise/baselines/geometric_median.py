@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sourcewise.baselines.base import Baseline, check_C
+from sourcewise.baselines.medians import MedianOfModels
 from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.aggregation import geometric_median
 
 
-class GeometricMedian(Baseline):
+class GeometricMedian(MedianOfModels):
     r"""Geometric median of the sources' own coefficients.
 
     Assumes that more than half of the sources are good, wherever the others lie:
@@ -62,21 +60,6 @@ class GeometricMedian(Baseline):
     >>> bool(model.score(X[:400], y[:400]) > 0.9)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        C: float = 100.0,
-        reference: Any = "reference",
-        cv: int = 5,
-        protocol: str | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(reference=reference, cv=cv, protocol=protocol, random_state=random_state)
-        self.C = C
-
-    def _check_parameters(self, names: list[Any]) -> None:
-        check_C(self.C, chosen=False)
 
     def _fit(self, work: Workbench) -> None:
         models = work.local_models(self.C)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sourcewise.baselines.base import Baseline, check_C
+from sourcewise.baselines.medians import MedianOfModels
 from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.aggregation import median_probabilities
 from sourcewise.core.logistic import probabilities
@@ -14,7 +12,7 @@ from sourcewise.core.logistic import probabilities
 BLOCK = 4_000_000  # scores held at a time
 
 
-class ProbabilityMedian(Baseline):
+class ProbabilityMedian(MedianOfModels):
     r"""Median of the class probabilities over the sources' own models.
 
     Assumes that, row by row, more than half of the sources' models are about right:
@@ -67,21 +65,6 @@ class ProbabilityMedian(Baseline):
     >>> bool(model.score(X[:400], y[:400]) > 0.9)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        C: float = 100.0,
-        reference: Any = "reference",
-        cv: int = 5,
-        protocol: str | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(reference=reference, cv=cv, protocol=protocol, random_state=random_state)
-        self.C = C
-
-    def _check_parameters(self, names: list[Any]) -> None:
-        check_C(self.C, chosen=False)
 
     def _fit(self, work: Workbench) -> None:
         features = work.pool.features
