@@ -22,6 +22,10 @@ QUESTIONS = {
         "Ask for the label key: which code stands for which class. If the classes were swapped, "
         "the rows can be saved by swapping them back."
     ),
+    "flipped sign": (
+        "Ask for the direction and the sign of the label. If it was turned, the rows can be saved "
+        "by turning it back."
+    ),
     "shuffled labels": (
         "Ask how labels and rows were joined: a sort or a merge on the wrong key detaches them. "
         "Ask for the row identifiers, and check a few labels by hand."
@@ -260,7 +264,7 @@ def _regression(
     if scales and _sizeable(scales):
         return "different scale", _scale_words(scales), rates, both
     if here < -max(noise, 0.3 * usual):
-        return "flipped labels", f"{words}: the sign is turned.", rates, both
+        return "flipped sign", f"{words}: the sign is turned.", rates, both
     if not 1 / 2 < ratio < 2:
         why = f"Its labels spread {ratio:.3g} times as widely as yours."
         return "label scale", why, rates, both

@@ -53,13 +53,16 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(arguments, prog_name="sourcewise", standalone_mode=False)
-        return code if isinstance(code, int) else 0
     except typer.Exit as stop:
-        return stop.exit_code
+        code = stop.exit_code
     except typer.Abort:
-        return complain(INTERRUPTED, INTERRUPT)
+        code = INTERRUPT
     except UsageProblem as error:
         message = error.format_message()
         if not message:  # no arguments at all: the help has been printed
             return BAD_INPUT
         return complain(f"{message.rstrip('.')} (sourcewise --help lists what there is).")
+    # What an interruption becomes depends on typer's version; all of them end here.
+    if code == INTERRUPT:
+        return complain(INTERRUPTED, INTERRUPT)
+    return code if isinstance(code, int) else 0

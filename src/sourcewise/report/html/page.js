@@ -82,7 +82,7 @@
     let text = "A source counts only if its discrepancy is below " + round(mu) + " (μ): ";
     if (lambda === Infinity) text = "Every row counts the same, whatever its source's discrepancy: ";
     if (lambda === 0) text = "Only what is closest to your reference counts: ";
-    text += counted + ", the reference included, worth about " + Math.round(effective) + " trusted rows.";
+    text += counted + ", the reference included, worth about " + Math.round(effective) + " rows.";
     words.append(strong, text);
     const ranked = weights.map((w, i) => [w, i]).filter(([w]) => w > 1e-9)
       .sort((a, b) => b[0] - a[0]).slice(0, 10);
