@@ -26,3 +26,15 @@ def report_progress(stage: str, done: int = 0, total: int = 0) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
+
+
+def counter(stage: str, total: int) -> Callable[[int], None]:
+    """Return a function to be told how many more of ``total`` steps are done."""
+    done = 0
+
+    def more(n: int) -> None:
+        nonlocal done
+        done += n
+        report_progress(stage, done, total)
+
+    return more

@@ -14,6 +14,7 @@ from sourcewise.baselines.workbench import Trained, Workbench
 from sourcewise.core.logistic import probabilities
 from sourcewise.estimators.base import _array_of_names
 from sourcewise.estimators.input import ClassInput
+from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import forget_fit, unchanged_on_failure
 
 
@@ -125,7 +126,8 @@ def fit_together(
         key += (model.random_state if shared else None, 0 if shared else position)
         groups.setdefault(repr(key), []).append(model)
     for group in groups.values():
-        _fit_group(group, X, y, sources, sample_weight)
+        with one_blas_thread():
+            _fit_group(group, X, y, sources, sample_weight)
 
 
 def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weight: Any) -> None:

@@ -7,6 +7,7 @@ outside the core and offer the same two calls.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -205,7 +206,11 @@ class LogisticFamily:
         return models
 
     def fit_grid(
-        self, problems: WeightedProblems, settings: FloatArray, start: FloatArray | None = None
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        start: FloatArray | None = None,
+        on_fit: Callable[[int], None] | None = None,
     ) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
@@ -229,6 +234,7 @@ class LogisticFamily:
                     # What is fitted from nearby is the final model: its digits will be looked at.
                     tol=self.tol if start is None else 1e-3 * self.tol,
                     start=None if start is None else start[0],
+                    on_stop=on_fit,
                 )
             )
         models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
@@ -318,7 +324,11 @@ class RidgeFamily:
         return np.concatenate(parts)
 
     def fit_grid(
-        self, problems: WeightedProblems, settings: FloatArray, start: FloatArray | None = None
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        start: FloatArray | None = None,
+        on_fit: Callable[[int], None] | None = None,
     ) -> FloatArray:
         """Fit all problems under all settings from the sources' Gram matrices: one pass."""
         data = problems.data
@@ -347,4 +357,6 @@ class RidgeFamily:
                 np.broadcast_to(problems.totals[p] * b, (len(settings), d)),
                 settings,
             )
+            if on_fit is not None:
+                on_fit(len(settings))
         return models.reshape(-1, 1, d)

@@ -12,6 +12,7 @@ and leaves out some reference rows. What makes the grid cheap:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,7 +36,12 @@ ALIKE = 0.5  # columns whose weights differ by less in all share one inverse
 
 
 def solve_grid(
-    problem: GridProblem, *, tol: float, start: FloatArray | None = None, max_iter: int = 300
+    problem: GridProblem,
+    *,
+    tol: float,
+    start: FloatArray | None = None,
+    max_iter: int = 300,
+    on_stop: Callable[[int], None] | None = None,
 ) -> FloatArray:
     """Solve all columns.
 
@@ -47,6 +53,8 @@ def solve_grid(
     start : array of shape (n_outputs, n_features), optional
         A model near all solutions, if one is known.
     max_iter : int
+    on_stop : callable, optional
+        Told how many columns have just been solved.
 
     Returns
     -------
@@ -61,7 +69,7 @@ def solve_grid(
         curvature = SourceCurvature.at(problem.data, pilots[:, :1], np.array([1.0]))
     steps = Preconditioner(problem, curvature)
     steps.prepare(leaders)
-    solved = _minimise(problem, gradients, steps, pilots, leaders, tol, max_iter)
+    solved = _minimise(problem, gradients, steps, pilots, leaders, tol, max_iter, on_stop=on_stop)
     W = solved[:, leader_of]
     followers = np.setdiff1d(np.arange(len(problem.C)), leaders)
     if len(followers):
@@ -70,7 +78,7 @@ def solve_grid(
         steps.prepare(followers, share)
         first = gradients.of_followers(solved, leader_of[followers], followers)
         W[:, followers] = _minimise(
-            problem, gradients, steps, near, followers, tol, max_iter, first
+            problem, gradients, steps, near, followers, tol, max_iter, first, on_stop
         )
     return W.transpose(1, 2, 0)
 
@@ -84,6 +92,7 @@ def _minimise(
     tol: float,
     max_iter: int,
     first: Gradient | None = None,
+    on_stop: Callable[[int], None] | None = None,
 ) -> FloatArray:
     """Minimise the chosen columns; ``first`` is the data term's gradient at the start."""
     ridge = problem.ridge
@@ -102,6 +111,7 @@ def _minimise(
         max_iter=max_iter,
         refresh=lambda W, columns: steps.renew(W, chosen[columns]),
         refresh_every=1,
+        on_stop=on_stop,
     )
     return solution
 

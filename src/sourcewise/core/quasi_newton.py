@@ -41,6 +41,7 @@ def minimise_columns(
     max_iter: int,
     refresh: Refresh | None = None,
     refresh_every: int = 8,
+    on_stop: Callable[[int], None] | None = None,
 ) -> tuple[FloatArray, int]:
     """Minimise smooth convex functions, one for each column.
 
@@ -59,6 +60,8 @@ def minimise_columns(
         ``refresh(points, columns)``, called every ``refresh_every`` gradients, may renew the
         preconditioner of columns that are still running; it returns which ones it did.
     refresh_every : int
+    on_stop : callable, optional
+        Told how many columns have just stopped.
 
     Returns
     -------
@@ -80,6 +83,8 @@ def minimise_columns(
             done[:] = True
         if done.any():
             solution[:, columns[done]] = W[:, done]
+            if on_stop is not None:
+                on_stop(int(done.sum()))
             keep = ~done
             if not keep.any():
                 return solution, iteration

@@ -22,6 +22,7 @@ from sourcewise.estimators.measure import Measured, measure
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select, total_weight
+from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.estimators.wrapped import fit_weighted
 from sourcewise.progress import report_progress
@@ -155,6 +156,10 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
 
     def _fit_rows(self, rows: Rows, names: list[Any], known: Measured | None) -> None:
         """Measure the sources that are not known yet, choose, weigh, train."""
+        with one_blas_thread(self._wants_numbers):
+            self._measure_and_train(rows, names, known)
+
+    def _measure_and_train(self, rows: Rows, names: list[Any], known: Measured | None) -> None:
         pool = self._pool(rows, names)
         trade_offs = self._trade_offs(pool)
         needs_folds = len(trade_offs) * len(pool.family.settings) > 1
@@ -236,7 +241,8 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if np.isnan(self._discrepancies.p_values).any() and self._training is not None:
             pool = self._pool(self._training.rows, self.sources_.tolist())
             others = [i for i in range(pool.data.n_sources) if i != self.reference_index_]
-            measured = measure(pool, others, setting=np.nan, with_folds=False, permute=True)
+            with one_blas_thread():
+                measured = measure(pool, others, setting=np.nan, with_folds=False, permute=True)
             self._discrepancies = measured.result.with_reference(self.reference_index_)
         return self._discrepancies
 

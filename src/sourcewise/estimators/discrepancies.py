@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
 from sourcewise import validation
-from sourcewise.core.data import group_rows
+from sourcewise.core.data import SourceData, group_rows
 from sourcewise.core.discrepancy import Discrepancies, Witness
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
@@ -18,7 +18,9 @@ from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.measure import N_PERMUTATIONS, measure
 from sourcewise.estimators.regressor import SourceWeightedRegressor
+from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.selection import choose_local_setting
+from sourcewise.estimators.threads import one_blas_thread
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,21 @@ def estimate_discrepancies(
         random_state=random_state,
     )
     rows, names = model._validate(X, y, sources, sample_weight)
+    with one_blas_thread(estimator is None):
+        found, data = _found(model, rows, names, method, cv)
+    return SourceDiscrepancies(
+        names,
+        found.values,
+        found.standard_errors,
+        found.p_values,
+        found.witnesses,
+        data.sizes,
+    )
+
+
+def _found(
+    model: SourceWeightedBase, rows: Rows, names: list[Any], method: str, cv: int
+) -> tuple[Discrepancies, SourceData]:
     if method == "local":
         pool = model._pool(rows, names)
         data, position = pool.data, pool.data.reference
@@ -139,7 +156,7 @@ def estimate_discrepancies(
         measured = measure(pool, others, setting=choose_local_setting(pool), with_folds=False)
         found = measured.result.with_reference(position)
     else:
-        position = validation.check_reference(names, reference)
+        position = validation.check_reference(names, model.reference)
         classes = isinstance(model, SourceWeightedClassifier)
         data, _ = group_rows(
             validation.numeric_matrix(rows.X, method),
@@ -153,14 +170,7 @@ def estimate_discrepancies(
         )
         seeds = np.array([named_seed(model._seed, name) for name in names])
         found = _linear(data, method, cv, seeds, model._seed)
-    return SourceDiscrepancies(
-        names,
-        found.values,
-        found.standard_errors,
-        found.p_values,
-        found.witnesses,
-        data.sizes,
-    )
+    return found, data
 
 
 def _linear(data: Any, method: str, cv: int, seeds: np.ndarray, seed: int) -> Discrepancies:

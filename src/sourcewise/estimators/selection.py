@@ -11,6 +11,7 @@ from sourcewise.core.linear import WeightedProblems, kept_shares
 from sourcewise.core.weights import WeightProblem, theory_trade_off
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
+from sourcewise.progress import counter
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,9 @@ def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> tuple[Sele
         return Selection(trade_offs, settings, nothing, nothing, (0, 0)), None
     X, y = pool.trusted
     problems, same = candidates(pool, measured, trade_offs)
-    models = pool.family.fit_grid(problems, settings)
+    models = pool.family.fit_grid(
+        problems, settings, on_fit=counter("selection", len(problems.weights) * len(settings))
+    )
     losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
     losses = losses.reshape(len(problems.weights), len(settings), -1)[same]
     losses = losses.reshape(len(held_out), len(trade_offs) * len(settings), -1)

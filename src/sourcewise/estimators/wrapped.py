@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -89,20 +89,35 @@ class EstimatorFamily:
             for f in range(k)
         )
 
-    def fit_grid(self, problems: WeightedProblems, settings: Any, start: Any = None) -> list[Any]:
+    def fit_grid(
+        self,
+        problems: WeightedProblems,
+        settings: Any,
+        start: Any = None,
+        on_fit: Callable[[int], None] | None = None,
+    ) -> list[Any]:
         """Fit all weightings; there is one setting, the estimator as it is."""
         data = problems.data
         return self._run(
-            (data.X[:, 0], data.y, problems.row_weights(p)) for p in range(len(problems.weights))
+            ((data.X[:, 0], data.y, problems.row_weights(p)) for p in range(len(problems.weights))),
+            on_fit,
         )
 
-    def _run(self, jobs: Iterable[tuple[Any, Any, Any]]) -> list[Any]:
-        return list(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(self._fit_one)(numbers[weight > 0], y[weight > 0], weight[weight > 0])
-                for numbers, y, weight in jobs
-            )
+    def _run(
+        self,
+        jobs: Iterable[tuple[Any, Any, Any]],
+        on_fit: Callable[[int], None] | None = None,
+    ) -> list[Any]:
+        fitted = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(self._fit_one)(numbers[weight > 0], y[weight > 0], weight[weight > 0])
+            for numbers, y, weight in jobs
         )
+        models = []
+        for model in fitted:
+            models.append(model)
+            if on_fit is not None:
+                on_fit(1)
+        return models
 
     def _fit_one(self, numbers: Any, y: Any, weight: Any) -> Any:
         if self.classes is not None and (y == y[0]).all():

@@ -1,0 +1,36 @@
+import numpy as np
+from threadpoolctl import threadpool_info
+
+import sourcewise.estimators.base as base
+from sourcewise import SourceWeightedClassifier
+from sourcewise.progress import listening
+
+
+def blas_threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_own_products_run_on_one_thread_and_the_callers_setting_comes_back(class_pool, monkeypatch):
+    seen = []
+    original = base.select
+
+    def spy(*arguments):
+        seen.extend(blas_threads())
+        return original(*arguments)
+
+    monkeypatch.setattr(base, "select", spy)
+    before = blas_threads()
+    X, y, sources = class_pool()
+    SourceWeightedClassifier(reference="gold", random_state=0).fit(X, y, sources=sources)
+    assert seen and set(seen) == {1}
+    assert blas_threads() == before
+
+
+def test_selection_tells_how_far_it_is(class_pool):
+    X, y, sources = class_pool()
+    told = []
+    with listening(lambda stage, done, total: told.append((stage, done, total))):
+        SourceWeightedClassifier(reference="gold", random_state=0).fit(X, y, sources=sources)
+    counts = np.array([(done, total) for stage, done, total in told if stage == "selection"])
+    assert (np.diff(counts[:, 0]) >= 0).all()
+    assert counts[-1, 0] == counts[-1, 1] > 0
