@@ -124,7 +124,8 @@ def _move(
         far: NDArray[np.bool_] = end > OVERSHOOT * -slope
         if not far.any():
             break
-        length = np.where(far, length * np.clip(slope / (slope - end), 0.1, 0.9), length)
+        where_flat = np.divide(slope, slope - end, out=np.ones_like(slope), where=far)
+        length = np.where(far, length * np.clip(where_flat, 0.1, 0.9), length)
         moved = W + length[:, None, :].astype(W.dtype) * direction
         V, G, floor = _gradient(*at, moved, ridge)
     return moved, V, G, floor
