@@ -52,6 +52,7 @@ TRUSTED_TYPES = (
     "sourcewise.core.discrepancy.result.Discrepancies",
     "sourcewise.core.discrepancy.result.Witness",
     "sourcewise.estimators.classifier.SourceWeightedClassifier",
+    "sourcewise.core.discrepancy.local.TwoSided",
     "sourcewise.estimators.measure.Measured",
     "sourcewise.estimators.pool.FeatureMap",
     "sourcewise.estimators.regressor.SourceWeightedRegressor",

@@ -37,7 +37,8 @@ def test_finds_the_bad_source(class_pool, discrepancy, n_classes):
     X, y, sources = class_pool({"gold": 60, "good": 90, "bad": 90}, n_classes=n_classes)
     model = classifier(discrepancy=discrepancy).fit(X, y, sources=sources)
     _, good, bad = model.source_weights_
-    assert bad < 0.5 * good
+    assert bad <= 0.5 * good  # both may be 0: the reference alone
+    assert model.discrepancies_[2] > model.discrepancies_[1]
     assert model.score(X[sources == "good"], y[sources == "good"]) > 0.75
 
 

@@ -18,7 +18,7 @@ from sourcewise.core.linear import WeightedProblems
 from sourcewise.core.weights import solve_weights, theory_trade_off
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
 from sourcewise.estimators.input import SourceInput
-from sourcewise.estimators.measure import Measured, measure
+from sourcewise.estimators.measure import Measured, look_again, measure
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select, total_weight
@@ -168,19 +168,21 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             known = None  # nothing but the reference: folds may not have been asked for
         asked = others if known is None else others[len(known.result.values) :]
         report_progress("discrepancies")
+        setting = choose_local_setting(pool) if pool.discrepancy == "local" else np.nan
         measured = measure(
             pool,
             asked,
-            setting=choose_local_setting(pool) if pool.discrepancy == "local" else np.nan,
+            setting=setting,
             with_folds=needs_folds,
             # Permutations cost as much as the fit; while the rows are kept they can wait.
             permute=not self.keep_data,
         )
         if known is not None:
             measured = known.append(measured)
+        judged = look_again(pool, measured, setting)
         report_progress("selection")
-        selection, near = select(pool, measured, trade_offs)
-        self._set_results(pool, measured, selection)
+        selection, near = select(pool, judged, trade_offs)
+        self._set_results(pool, judged, selection)
         report_progress("training")
         self._fit_final(pool, rows, selection, near)
         self._training = Training(rows, measured) if self.keep_data else None

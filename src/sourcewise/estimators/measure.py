@@ -11,11 +11,17 @@ from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
 from sourcewise.core.discrepancy.evidence import compare, reference_evidence, source_evidence
-from sourcewise.core.discrepancy.local import local_discrepancies
+from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
-from sourcewise.core.folds import named_seed
-from sourcewise.core.linear import kept_shares
+from sourcewise.core.discrepancy.pooled import (
+    N_GROUPS,
+    judge,
+    judged_discrepancies,
+    second_look,
+)
+from sourcewise.core.folds import named_rank, named_seed
+from sourcewise.core.linear import LogisticFamily, RidgeFamily, kept_shares
 from sourcewise.core.losses import clipped_squared_loss
 from sourcewise.estimators.pool import Pool
 from sourcewise.progress import report_progress
@@ -39,19 +45,28 @@ class Measured:
         Variance of a reference row's loss, for questions about the reference's size.
     reference_gain : float
         By how much the reference's own model beats knowing nothing, in mean loss.
+    sides : tuple of TwoSided
+        For "local": the differences behind the values, on the whole reference and without each
+        validation fold.
     """
 
     result: Discrepancies
     without_fold: np.ndarray
     reference_variance: float
     reference_gain: float
+    sides: tuple[TwoSided, ...] = ()
 
     def append(self, other: Measured) -> Measured:
         """Add sources that were measured later."""
+        if not len(other.result.values):
+            return self
         return replace(
             self,
             result=self.result.append(other.result),
             without_fold=np.concatenate([self.without_fold, other.without_fold], axis=1),
+            sides=tuple(
+                mine.append(new) for mine, new in zip(self.sides, other.sides, strict=True)
+            ),
         )
 
 
@@ -73,11 +88,11 @@ def measure(
             Discrepancies.of_reference(0), np.zeros((n_sets, 0)), WORST_VARIANCE, np.nan
         )
     if pool.discrepancy == "local":
-        return _measure_local(pool, asked, setting, with_folds)
+        return _measure_local(pool, asked, setting)
     return _measure_linear(pool, asked, with_folds, N_PERMUTATIONS if permute else 0)
 
 
-def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds: bool) -> Measured:
+def _measure_local(pool: Pool, asked: Sequence[int], setting: float) -> Measured:
     data, loss, trusted = pool.data, pool.bounded_loss, pool.trusted
     shares = data.row_shares[data.rows(data.reference)]
     reference = reference_evidence(*trusted, shares, pool.folds, pool.family, loss, setting)
@@ -97,17 +112,51 @@ def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds:
         evidence = part if evidence is None else evidence.append(part)
         report_progress("discrepancies", len(evidence.sizes), len(asked))
     assert evidence is not None  # some source was asked
-    values = np.empty((len(pool.folds.held_out) if with_folds else 0, len(asked)))
-    for v in range(len(values)):
-        sides = compare(reference, evidence, 1 + v)
-        values[v] = np.fmax(np.abs(sides.a), np.abs(sides.b))
+    sides = tuple(compare(reference, evidence, s) for s in range(1 + len(pool.folds.held_out)))
     own = reference.losses[0]
     return Measured(
-        local_discrepancies(compare(reference, evidence), evidence.p_values),
-        values,
+        local_discrepancies(sides[0], evidence.p_values),
+        np.stack([without.values for without in sides[1:]]),
         float(own.var(ddof=1)),
         float(know_nothing_loss(trusted[1], shares, data.n_classes) - own @ shares),
+        sides,
     )
+
+
+def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
+    """Judge the sources once more, by models that have learnt from the others.
+
+    That takes two untrusted sources and many fits, so it is left to the default learners.
+    """
+    if not (pool.protocol.second_look and measured.sides and pool.features is not None):
+        return measured
+    asked = [i for i in range(pool.data.n_sources) if i != pool.data.reference]
+    if len(asked) < 2 or not isinstance(pool.family, LogisticFamily | RidgeFamily):
+        return measured
+    look = second_look(
+        pool.data,
+        asked,
+        _groups([pool.names[i] for i in asked], pool.seed),
+        measured.sides,
+        measured.without_fold,
+        pool.folds,
+        pool.family,
+        pool.bounded_loss,
+        setting,
+    )
+    return replace(
+        measured,
+        result=judged_discrepancies(measured.sides[0], look, measured.result.p_values),
+        without_fold=np.stack(
+            [judge(sides, look, s) for s, sides in enumerate(measured.sides) if s]
+        ),
+    )
+
+
+def _groups(names: Sequence[object], seed: int) -> np.ndarray:
+    """Deal sources into groups of about equal size, by their names alone."""
+    ranks = np.argsort(np.argsort([named_rank(seed, name) for name in names], kind="stable"))
+    return ranks % min(N_GROUPS, len(names))
 
 
 def _portions(asked: Sequence[int], row_counts: np.ndarray) -> Iterator[Sequence[int]]:

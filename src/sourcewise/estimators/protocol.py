@@ -23,9 +23,9 @@ class Protocol:
         How often the reference is dealt into folds.
     zero_one : bool
         Choose by the error rate instead of a smooth loss.
-    one_standard_error : bool
-        Among choices within one standard error of the best take the trade-off nearest to
-        theory's; otherwise the smallest of the best.
+    within : float
+        Among choices within so many standard errors of the best take the trade-off nearest to
+        theory's; with 0, the smallest of the best.
     effective_total : bool
         Row weights sum to the effective number of rows ``1 / sum_i alpha_i^2 / m_i`` (continuous
         in the trade-off); otherwise to the number of rows in use.
@@ -35,16 +35,19 @@ class Protocol:
     as_given : bool
         Leave features as they are and penalise the constant's coefficient; otherwise centre and
         scale them by the reference and leave the constant free.
+    second_look : bool
+        Judge sources again by models of the others ("local" discrepancies, default learners).
     """
 
     trade_offs: np.ndarray
     regularisations: np.ndarray
     n_repeats: int
     zero_one: bool
-    one_standard_error: bool
+    within: float
     effective_total: bool
     tol: float
     as_given: bool
+    second_look: bool
 
 
 DEFAULT = Protocol(
@@ -52,10 +55,11 @@ DEFAULT = Protocol(
     regularisations=np.logspace(-3, 2, 6),
     n_repeats=3,
     zero_one=False,
-    one_standard_error=True,
+    within=0.5,
     effective_total=True,
     tol=1e-7,
     as_given=False,
+    second_look=True,
 )
 
 PAPER = Protocol(
@@ -63,8 +67,9 @@ PAPER = Protocol(
     regularisations=np.logspace(-4, 4, 10),
     n_repeats=1,
     zero_one=True,
-    one_standard_error=False,
+    within=0.0,
     effective_total=False,
     tol=1e-9,
     as_given=True,
+    second_look=False,
 )

@@ -155,8 +155,9 @@ def _pick(
     size = 1.0 / np.sum(shares**2)
     errors = np.sqrt(spread / max(size - 1.0, 1.0))
     chosen = (int(best[0]), int(best[1]))
-    if pool.protocol.one_standard_error:
-        close = (means - means[best] <= errors + 1e-12).any(axis=1)
+    if pool.protocol.within:
+        near = pool.protocol.within * errors + 1e-12
+        close = (means - means[best] <= near).any(axis=1)
         distance = _distance_to_theory(trade_offs)
         row = int(np.argmin(np.where(close, distance, np.inf)))
         chosen = (row, int(np.argmin(means[row])))

@@ -213,7 +213,7 @@ def source_evidence(
 ) -> SourceEvidence:
     """Ask the sources at positions ``asked``; ``seeds`` draw their folds."""
     parts = []
-    for block in _blocks(data.row_counts[np.asarray(asked, dtype=np.intp)]):
+    for block in row_blocks(data.row_counts[np.asarray(asked, dtype=np.intp)]):
         parts.append(
             _ask(
                 data,
@@ -233,7 +233,7 @@ def source_evidence(
     return joined
 
 
-def _blocks(row_counts: IntArray) -> list[slice]:
+def row_blocks(row_counts: IntArray) -> list[slice]:
     """Split sources into runs of at most `BLOCK_ROWS` rows, or one source."""
     blocks, start, rows = [], 0, 0
     for i, count in enumerate(row_counts):
@@ -367,6 +367,8 @@ def compare(reference: ReferenceEvidence, sources: SourceEvidence, chosen_set: i
         return np.asarray(np.sqrt(theirs / sources.sizes + ours / size))
 
     return TwoSided(
+        reference_loss=float(own_mean),
+        reference_error=float(np.sqrt(own_square / np.maximum(size - 1.0, 1e-9) / size)),
         a=sources.under_reference[:, chosen_set] - own_mean,
         b=foreign_mean - sources.own,
         error_a=error(sources.variance_under, own_square),

@@ -38,23 +38,41 @@ class TwoSided:
 
     Attributes
     ----------
+    reference_loss, reference_error : float
+        Mean loss of the reference's own model on the reference, and its standard error.
     a, b : arrays of shape (n_sources,)
         ``b`` is NaN for a source too small to have a cross-fitted model of its own.
     error_a, error_b : arrays of shape (n_sources,)
         Their standard errors, the models held fixed.
     """
 
+    reference_loss: float
+    reference_error: float
     a: FloatArray
     b: FloatArray
     error_a: FloatArray
     error_b: FloatArray
 
+    @property
+    def values(self) -> FloatArray:
+        """The larger of the two differences."""
+        return np.asarray(np.fmax(np.abs(self.a), np.abs(self.b)))
+
+    def append(self, other: TwoSided) -> TwoSided:
+        """Return the differences of these sources and then the others."""
+        return TwoSided(
+            self.reference_loss,
+            self.reference_error,
+            np.concatenate([self.a, other.a]),
+            np.concatenate([self.b, other.b]),
+            np.concatenate([self.error_a, other.error_a]),
+            np.concatenate([self.error_b, other.error_b]),
+        )
+
 
 def local_discrepancies(sides: TwoSided, p_values: FloatArray) -> Discrepancies:
     """Turn the two differences into values, standard errors and witnesses."""
-    a, b = np.abs(sides.a), np.nan_to_num(np.abs(sides.b), nan=-1.0)
-    by_reference_model = a >= b
-    values = np.maximum(a, b)
+    by_reference_model = np.abs(sides.a) >= np.nan_to_num(np.abs(sides.b), nan=-1.0)
     errors = np.where(by_reference_model, sides.error_a, sides.error_b)
     witnesses = [
         Witness("reference model", "source" if a_i >= 0 else "reference")
@@ -62,7 +80,7 @@ def local_discrepancies(sides: TwoSided, p_values: FloatArray) -> Discrepancies:
         else Witness("source model", "reference" if b_i >= 0 else "source")
         for use_a, a_i, b_i in zip(by_reference_model, sides.a, sides.b, strict=True)
     ]
-    return Discrepancies(values, errors, p_values, tuple(witnesses))
+    return Discrepancies(sides.values, errors, p_values, tuple(witnesses))
 
 
 def two_sample_p_values(

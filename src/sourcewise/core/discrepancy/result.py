@@ -17,7 +17,8 @@ class Witness:
     Attributes
     ----------
     hypothesis : str
-        ``"reference model"``, ``"source model"``, ``"separating model"`` (with
+        ``"reference model"``, ``"source model"``, ``"pooled model"`` (of the reference and other
+        sources), ``"separating model"`` (with
         ``" of class <code>"`` appended when there are more than two classes), or ``"none"``
         for the reference itself.
     worse_on : str

@@ -1,0 +1,127 @@
+"""Fit every method to one draw and judge it on the test rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from benchmarks.accuracy.data import REFERENCE, DataSet, Draw
+from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, baselines
+from sourcewise.baselines import fit_together
+
+DEFAULT, PAPER, ORACLE = "sourcewise", "paper", "oracle"
+REFERENCE_ONLY, ALL_DATA = "reference only", "all data"
+BASELINES = {
+    REFERENCE_ONLY: baselines.ReferenceOnly,
+    ALL_DATA: baselines.AllData,
+    "geometric median": baselines.GeometricMedian,
+    "component median": baselines.ComponentMedian,
+    "probability median": baselines.ProbabilityMedian,
+    "robust logistic": baselines.RobustLogistic,
+    "source normalized": baselines.SourceNormalized,
+    "MixMin": baselines.MixMin,
+    "FLTrust": baselines.FLTrust,
+    "agreement filter": baselines.AgreementFilter,
+    "pairwise filter": baselines.PairwiseFilter,
+}
+METHODS = (DEFAULT, PAPER, *BASELINES, ORACLE)
+REGRESSION_METHODS = (DEFAULT, PAPER, REFERENCE_ONLY, ALL_DATA, ORACLE)
+
+
+def run_methods(
+    data: DataSet, draw: Draw, bad: list[str], seed: int, *, one_by_one: bool
+) -> Iterator[dict[str, Any]]:
+    """Fit and judge all methods; one result each.
+
+    Baselines are fitted together, which shares what they have in common, unless ``one_by_one``:
+    then each one's processor time can be told.
+    """
+    for name, model, seconds in _fitted(data, draw, bad, seed, one_by_one):
+        yield {
+            "method": name,
+            "error": _error(model, draw, data.regression),
+            "auc": _auc(model, draw, bad),
+            "cpu_seconds": seconds,
+            "trade_off": getattr(model, "trade_off_", np.nan),
+            "C": getattr(model, "C_", np.nan),
+            **_evidence(model if name == DEFAULT else None, bad),
+        }
+
+
+def _fitted(
+    data: DataSet, draw: Draw, bad: list[str], seed: int, one_by_one: bool
+) -> Iterator[tuple[str, Any, float]]:
+    common = {"reference": REFERENCE, "random_state": seed}
+    if data.regression:
+        clean = ~np.isin(draw.sources, bad)
+        everything = np.ones(len(clean), dtype=bool)
+        plans = {
+            DEFAULT: ({}, everything),
+            PAPER: ({"protocol": "paper"}, everything),
+            REFERENCE_ONLY: ({"trade_off": 0.0}, everything),
+            ALL_DATA: ({"trade_off": np.inf}, everything),
+            ORACLE: ({"trade_off": np.inf}, clean),
+        }
+        for name, (options, rows) in plans.items():
+            regressor = SourceWeightedRegressor(**common, **options)
+            seconds = _timed_fit(regressor, draw, rows)
+            yield name, regressor, seconds
+        return
+    for name, options in ((DEFAULT, {}), (PAPER, {"protocol": "paper"})):
+        classifier = SourceWeightedClassifier(**common, **options)
+        yield name, classifier, _timed_fit(classifier, draw)
+    clean_names = sorted(set(draw.sources.tolist()) - {*bad, REFERENCE})
+    models = {name: kind(**common) for name, kind in BASELINES.items()}
+    models[ORACLE] = baselines.Oracle(clean=clean_names, **common)
+    if one_by_one:
+        for name, model in models.items():
+            yield name, model, _timed_fit(model, draw)
+        return
+    fit_together(models, draw.X, draw.y, sources=draw.sources)
+    for name, model in models.items():
+        yield name, model, np.nan
+
+
+def _timed_fit(model: Any, draw: Draw, rows: Any = slice(None)) -> float:
+    start = time.process_time()
+    model.fit(draw.X[rows], draw.y[rows], sources=draw.sources[rows])
+    return time.process_time() - start
+
+
+def _error(model: Any, draw: Draw, regression: bool) -> float:
+    """Error rate, or the root mean squared error in standard deviations of the test targets."""
+    predicted = model.predict(draw.X_test)
+    if regression:
+        return float(np.sqrt(np.mean((predicted - draw.y_test) ** 2)) / draw.y_test.std())
+    return float(np.mean(predicted != draw.y_test))
+
+
+def _auc(model: Any, draw: Draw, bad: list[str]) -> float:
+    """How well a row's weight tells clean from bad sources; NaN if there are not both."""
+    weights = getattr(model, "source_weights_", None)
+    if weights is None:
+        return np.nan
+    names = model.sources_.tolist()
+    untrusted = [i for i, name in enumerate(names) if name != REFERENCE]
+    clean = np.array([names[i] not in bad for i in untrusted])
+    if clean.all() or not clean.any() or len(names) < len(np.unique(draw.sources)):
+        return np.nan
+    rows = np.array([np.sum(draw.sources == name) for name in names])
+    return float(roc_auc_score(clean, (weights / rows)[untrusted]))
+
+
+def _evidence(model: Any, bad: list[str]) -> dict[str, float]:
+    """Share of clean sources with a p-value below 0.05; the reference's weight."""
+    if model is None:
+        return {"clean_below_005": np.nan, "reference_weight": np.nan}
+    p_values = model.discrepancy_result_.p_values
+    names = model.sources_.tolist()
+    clean = [i for i, name in enumerate(names) if name != REFERENCE and name not in bad]
+    return {
+        "clean_below_005": float(np.mean(p_values[clean] < 0.05)) if clean else np.nan,
+        "reference_weight": float(model.source_weights_[model.reference_index_]),
+    }

@@ -1,0 +1,125 @@
+"""Tables of the results, for the terminal and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.accuracy import summary
+from benchmarks.accuracy.methods import DEFAULT, METHODS, ORACLE
+
+HALVES = ("development", "confirmation", "both")
+
+
+def half(results: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Results of one half."""
+    if name == "both":
+        return results
+    return results[results["development"].astype(bool) == (name == "development")]
+
+
+def overview(results: pd.DataFrame) -> str:
+    """Return everything in short, half by half."""
+    parts = []
+    for name in HALVES:
+        part = half(results, name)
+        if len(part):
+            n_runs = len(part.drop_duplicates(["seed", *summary.CELL]))
+            parts += [f"## {name.capitalize()}: {n_runs} runs\n", lines_table(part)]
+    parts += ["## Regret and comparisons, both halves\n", methods_table(results)]
+    parts += ["## Data set by data set, both halves\n", data_table(results)]
+    return "\n".join(parts)
+
+
+def lines_table(results: pd.DataFrame) -> str:
+    """Say what the default has to hold, and what was found."""
+    rows = [
+        (
+            line.promise,
+            f"{line.limit:.3f}",
+            f"{line.found:+.4f}" if np.isfinite(line.found) else "never",
+            "yes" if not line.found > line.limit else "NO",
+            f"{line.broken_in} of {line.of}",
+            line.where if np.isfinite(line.found) else "",
+        )
+        for line in summary.lines(results)
+    ]
+    return markdown(("line", "at most", "found", "held", "broken in", "nearest cell"), rows)
+
+
+def methods_table(results: pd.DataFrame) -> str:
+    """Regret of every method, and how the default compares with it."""
+    regret = summary.regrets(results)
+    cpu = results.groupby("method")["cpu_seconds"].median()
+    rows = []
+    for method in regret.columns:
+        cells = regret[method].dropna()
+        row = [method, f"{cells.mean():+.4f}", f"{cells.max():+.4f}"]
+        if method == DEFAULT:
+            row += ["", ""]
+        else:
+            comparison = summary.compare_with(results, method)
+            row += [
+                "/".join(map(str, summary.count_abc(comparison))),
+                "/".join(map(str, summary.count_paired(comparison))),
+            ]
+        rows.append((*row, f"{cpu[method]:.2f}"))
+    heads = ("method", "average regret", "worst", "A/B/C", "paired A/B/C", "CPU s")
+    return markdown(heads, rows)
+
+
+def data_table(results: pd.DataFrame) -> str:
+    """Show the default on every data set."""
+    regret = summary.regrets(results)[DEFAULT]
+    harmed = summary.harmed_auc(results)
+    clean = summary.clean_p_values(results)
+    means = summary.cell_means(results)
+    rows = []
+    for name in dict.fromkeys(results["data"]):
+        mine = regret.loc[name]
+        auc = harmed[harmed.index.get_level_values("data") == name]
+        rows.append(
+            (
+                name,
+                str(len(mine)),
+                f"{means.loc[name][DEFAULT].mean():.4f}",
+                f"{means.loc[name][ORACLE].mean():.4f}",
+                f"{mine.mean():+.4f}",
+                f"{mine.max():+.4f}",
+                f"{auc.mean():.3f}" if len(auc) else "",
+                f"{auc.min():.3f}" if len(auc) else "",
+                f"{clean[name]:.3f}" if name in clean else "",
+            )
+        )
+    heads = ("data", "cells", "error", "oracle", "regret", "worst", "AUC", "lowest", "p < .05")
+    return markdown(heads, rows)
+
+
+def cell_tables(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
+    """Mean and standard error of every method in every cell: a table for every data set."""
+    means, errors = summary.cell_means(results), summary.standard_errors(results)
+    for name in dict.fromkeys(results["data"]):
+        methods = [m for m in METHODS if m in means and means.loc[name][m].notna().any()]
+        rows = []
+        for cell in means.loc[name].index:
+            variation, corruption, bad = cell
+            row = [variation, corruption, f"{bad:.0%}"]
+            for method in methods:
+                mean, error = means.loc[(name, *cell), method], errors.loc[(name, *cell), method]
+                row.append(f"{mean:.3f} ± {error:.3f}")
+            rows.append(tuple(row))
+        yield name, markdown(("variation", "corruption", "bad", *methods), rows)
+
+
+def markdown(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Table whose columns line up."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+
+    def line(cells: tuple[str, ...]) -> str:
+        padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+        return "| " + " | ".join(padded) + " |"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([line(heads), rule, *map(line, rows), ""])

@@ -1,0 +1,133 @@
+"""Run the design, resumably: one tidy Parquet file of every method's result in every run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+import sourcewise
+from benchmarks.accuracy.data import Absent, DataSet, TooFewRows
+from benchmarks.accuracy.design import Cell, cells_of, corrupt, data_set, is_development
+from benchmarks.accuracy.methods import run_methods
+from sourcewise.files import staged
+
+SAVE_EVERY = 60  # seconds; what is computed in between is lost when the run is killed
+KEY = ["data", "corruption", "bad", "corrupted", "reference", "uneven", "seed"]
+
+# What a result depends on; prose and pages may change under a run that is resumed.
+CODE = ("core", "estimators", "baselines", "corruption")
+
+Run = tuple[Cell, int]
+
+
+def code_fingerprint() -> str:
+    """Say which code computes the results: those of different code must not be mixed."""
+    digest = hashlib.sha256()
+    package = Path(sourcewise.__file__).parent
+    for path in sorted(p for part in CODE for p in (package / part).rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def available(data_sets: Sequence[DataSet], folder: Path) -> tuple[list[DataSet], list[str]]:
+    """Return data sets that can be read here, and a sentence on each that cannot."""
+    there, missing = [], []
+    for data in data_sets:
+        try:
+            data.draw(folder, 0, 30, False)
+            there.append(data)
+        except Absent as reason:
+            missing.append(f"{data.name} is left out: {reason}.")
+    return there, missing
+
+
+def plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Run]:
+    """All runs, seed by seed, so that an interrupted run has whole seeds to show."""
+    return [(cell, seed) for seed in seeds for data in data_sets for cell in cells_of(data)]
+
+
+def quick_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Run]:
+    """Return every tenth run of the plan: all data sets, corruptions and shares, few seeds of each.
+
+    A stride that shares no factor with the number of cells spreads the runs over the design.
+    """
+    return plan(data_sets, seeds)[::11]
+
+
+def one_run(cell: Cell, seed: int, folder: Path) -> list[dict[str, Any]]:
+    """Results of all methods in one run; none where the data set is too small for the cell."""
+    data = data_set(cell.data)
+    try:
+        draw = data.draw(folder, seed, cell.reference, cell.uneven)
+    except TooFewRows:
+        return []
+    with threadpool_limits(1):
+        draw, bad = corrupt(draw, cell, data, seed)
+        # Once a cell each method is fitted by itself, for the sake of its processor time.
+        results = list(run_methods(data, draw, bad, seed, one_by_one=seed == 0))
+    about = {
+        **asdict(cell),
+        "seed": seed,
+        "variation": cell.variation,
+        "development": is_development(data, seed),
+        "natural": data.natural,
+        "regression": data.regression,
+        "code": code_fingerprint(),
+    }
+    return [{**about, **result} for result in results]
+
+
+def execute(
+    runs: Sequence[Run], path: Path, folder: Path, *, jobs: int, say: Any = print
+) -> pd.DataFrame:
+    """Run what the file does not hold yet, saving every minute; returns all results."""
+    known = pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "code"])
+    if set(known["code"]) - {code_fingerprint()}:
+        raise SystemExit(
+            f"{path} was computed by other code; move it away, or use --report to read it."
+        )
+    done = set(known[KEY].itertuples(index=False, name=None))
+    todo = [(cell, seed) for cell, seed in runs if (*cell.key(), seed) not in done]
+    if len(known):
+        say(f"{path}: {len(done)} runs are there already, {len(todo)} are to do.")
+    # Workers inherit it: several threads in each would only wait for one another.
+    os.environ["OMP_NUM_THREADS"] = "1"
+    results = Parallel(n_jobs=jobs, return_as="generator")(
+        delayed(one_run)(cell, seed, folder) for cell, seed in todo
+    )
+    for block in _portions(results, len(todo), say):
+        known = pd.concat([known, pd.DataFrame(block)]) if len(known) else pd.DataFrame(block)
+        save(known, path)
+    return known.reset_index(drop=True)
+
+
+def _portions(
+    results: Iterator[list[dict[str, Any]]], n_runs: int, say: Any
+) -> Iterator[list[dict[str, Any]]]:
+    begin = saved = time.monotonic()
+    block: list[dict[str, Any]] = []
+    for count, rows in enumerate(results, start=1):
+        block += rows
+        now = time.monotonic()
+        if now - saved >= SAVE_EVERY or count == n_runs:
+            left = (now - begin) / count * (n_runs - count)
+            say(f"{count} of {n_runs} runs, {(now - begin) / 60:.0f} min; {left / 60:.0f} to go")
+            if block:
+                yield block
+            block, saved = [], now
+
+
+def save(results: pd.DataFrame, path: Path) -> None:
+    """Write all results at once: the file is whole at any moment."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with staged(path) as (temporary,):
+        results.to_parquet(temporary, index=False)

@@ -1,0 +1,149 @@
+"""What the results say: regret, comparisons, and the lines the default has to hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.accuracy.methods import (
+    ALL_DATA,
+    DEFAULT,
+    METHODS,
+    ORACLE,
+    PAPER,
+    REFERENCE_ONLY,
+)
+
+CELL = ["data", "variation", "corruption", "bad"]
+MARGIN = 0.005  # differences of the error rate that nobody would mind
+HARM = 0.02  # cost to all-data from which bad sources count as bad
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line that the default has to hold.
+
+    Attributes
+    ----------
+    promise : str
+    limit : float
+    found : float
+    where : str
+        The cell that comes nearest to breaking it, or breaks it.
+    broken_in, of : int
+        Cells that break it, and cells it applies to.
+    """
+
+    promise: str
+    limit: float
+    found: float
+    where: str
+    broken_in: int
+    of: int
+
+
+def errors(results: pd.DataFrame) -> pd.DataFrame:
+    """Error of every method in every run: a row a run, a column a method."""
+    wide = results.pivot_table(index=[*CELL, "seed"], columns="method", values="error")
+    return wide[[method for method in METHODS if method in wide]]
+
+
+def cell_means(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean error of every method in every cell."""
+    return errors(results).groupby(level=CELL).mean()
+
+
+def standard_errors(results: pd.DataFrame) -> pd.DataFrame:
+    """Of the means, over seeds."""
+    return errors(results).groupby(level=CELL).sem()
+
+
+def regrets(results: pd.DataFrame) -> pd.DataFrame:
+    """Mean error minus the oracle's, of every method in every cell."""
+    means = cell_means(results)
+    return means.drop(columns=ORACLE).sub(means[ORACLE], axis=0)
+
+
+def compare_with(results: pd.DataFrame, rival: str) -> pd.DataFrame:
+    """Compare in every cell: difference from the rival, its paired standard error, the spreads."""
+    wide = errors(results)[[DEFAULT, rival]].dropna()
+    difference = (wide[DEFAULT] - wide[rival]).groupby(level=CELL)
+    spread = wide.groupby(level=CELL).std()
+    return pd.DataFrame(
+        {
+            "difference": difference.mean(),
+            "standard_error": difference.sem(),
+            "deviations": spread[DEFAULT] + spread[rival],
+        }
+    )
+
+
+def count_abc(comparison: pd.DataFrame) -> tuple[int, int, int]:
+    """Count cells by the paper's rule: better, no difference, worse.
+
+    A difference counts if it exceeds the sum of the two standard deviations over the repeats.
+    """
+    better = (comparison["difference"] < -comparison["deviations"]).sum()
+    worse = (comparison["difference"] > comparison["deviations"]).sum()
+    return int(better), int(len(comparison) - better - worse), int(worse)
+
+
+def count_paired(comparison: pd.DataFrame, margin: float = MARGIN) -> tuple[int, int, int]:
+    """Count as :func:`count_abc`, by the sharper paired rule.
+
+    A difference counts if it exceeds both two of its standard errors and ``margin``.
+    """
+    clear = np.maximum(2.0 * comparison["standard_error"], margin)
+    better = (comparison["difference"] < -clear).sum()
+    worse = (comparison["difference"] > clear).sum()
+    return int(better), int(len(comparison) - better - worse), int(worse)
+
+
+def lines(results: pd.DataFrame) -> list[Line]:
+    """Check everything that the default has to hold."""
+    regret = regrets(results)[DEFAULT]
+    checks = [
+        Line("average regret to the oracle", 0.005, regret.mean(), "", 0, len(regret)),
+        _worst("regret to the oracle in the worst cell", 0.02, regret),
+    ]
+    for rival in (REFERENCE_ONLY, ALL_DATA, PAPER):
+        comparison = compare_with(results, rival)
+        clear = comparison["difference"] > 2.0 * comparison["standard_error"]
+        excess = comparison["difference"].where(clear, -np.inf)
+        checks.append(_worst(f"significantly worse than {rival} by", MARGIN, excess))
+    for rival, bad, words in (
+        (REFERENCE_ONLY, 1.0, "all sources bad: worse than reference only by"),
+        (ALL_DATA, 0.0, "no source bad: worse than all data by"),
+    ):
+        difference = compare_with(results, rival)["difference"]
+        chosen = difference[difference.index.get_level_values("bad") == bad]
+        if len(chosen):
+            checks.append(_worst(words, MARGIN, chosen))
+    auc = harmed_auc(results)
+    if len(auc):
+        checks.append(_worst("1 - AUC where bad sources do harm", 0.05, 1.0 - auc))
+    return checks
+
+
+def harmed_auc(results: pd.DataFrame) -> pd.Series:
+    """AUC of the default's weights in cells where bad sources cost all-data at least `HARM`."""
+    harm = regrets(results)[ALL_DATA]
+    auc = results[results["method"] == DEFAULT].groupby(CELL)["auc"].mean()
+    return auc[(harm >= HARM).reindex(auc.index, fill_value=False)].dropna()
+
+
+def _worst(promise: str, limit: float, values: pd.Series) -> Line:
+    where = values.idxmax()
+    broken = int((values > limit).sum())
+    words = f"{where[0]}, {where[1]}, {where[2]}, {where[3]:.0%} bad"
+    return Line(promise, limit, float(values.max()), words, broken, len(values))
+
+
+def clean_p_values(results: pd.DataFrame) -> pd.Series:
+    """Share of clean sources below 0.05 where sources are dealt at random and none is bad."""
+    chosen = results[
+        (results["method"] == DEFAULT) & (results["bad"] == 0.0) & ~results["natural"].astype(bool)
+    ]
+    return chosen.groupby("data")["clean_below_005"].mean()
