@@ -113,17 +113,7 @@ class RobustLogistic(Baseline):
             raise ValueError(f"threshold must be positive; got {self.threshold!r}.")
 
     def _fit(self, work: Workbench) -> None:
-        data = work.pool.data
-        weights = work.by_size(np.ones(data.n_sources))
-        problems = WeightedProblems(
-            data,
-            weights,
-            work.sizes.sum(axis=1),
-            work.held_out,
-            np.arange(-1, len(work.held_out)),
-        )
-        patterns = np.stack([problems.row_weights(p) for p in range(len(weights))])
-        grid = _Grid(work, patterns, self._settings(work), self.threshold)
+        grid = Grid.of_all_rows(work, self._settings(work), self.threshold)
         if self.optimizer == "gradient-descent":
             best, model, self.objective_ = grid.descend()
         else:
@@ -138,7 +128,7 @@ class RobustLogistic(Baseline):
         return np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * work.sizes[0].sum()))
 
 
-class _Grid:
+class Grid:
     """All regularisations, for all rows (pattern 0) and without each validation fold."""
 
     def __init__(
@@ -148,6 +138,21 @@ class _Grid:
         self.patterns = patterns
         self.settings = settings
         self.threshold = threshold
+
+    @classmethod
+    def of_all_rows(cls, work: Workbench, settings: np.ndarray, threshold: float) -> Grid:
+        """All rows of all sources count the same."""
+        data = work.pool.data
+        weights = work.by_size(np.ones(data.n_sources))
+        problems = WeightedProblems(
+            data,
+            weights,
+            work.sizes.sum(axis=1),
+            work.held_out,
+            np.arange(-1, len(work.held_out)),
+        )
+        patterns = np.stack([problems.row_weights(p) for p in range(len(weights))])
+        return cls(work, patterns, settings, threshold)
 
     def problem(
         self,

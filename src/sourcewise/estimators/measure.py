@@ -10,7 +10,13 @@ import numpy as np
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
-from sourcewise.core.discrepancy.evidence import compare, reference_evidence, source_evidence
+from sourcewise.core.discrepancy.evidence import (
+    ReferenceEvidence,
+    SourceEvidence,
+    compare,
+    reference_evidence,
+    source_evidence,
+)
 from sourcewise.core.discrepancy.local import local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
@@ -97,7 +103,15 @@ def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds:
         evidence = part if evidence is None else evidence.append(part)
         report_progress("discrepancies", len(evidence.sizes), len(asked))
     assert evidence is not None  # some source was asked
-    values = np.empty((len(pool.folds.held_out) if with_folds else 0, len(asked)))
+    return from_evidence(pool, reference, evidence, with_folds)
+
+
+def from_evidence(
+    pool: Pool, reference: ReferenceEvidence, evidence: SourceEvidence, with_folds: bool
+) -> Measured:
+    """Turn what reference and sources have told each other into discrepancies."""
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    values = np.empty((len(pool.folds.held_out) if with_folds else 0, len(evidence.sizes)))
     for v in range(len(values)):
         sides = compare(reference, evidence, 1 + v)
         values[v] = np.fmax(np.abs(sides.a), np.abs(sides.b))
@@ -106,7 +120,7 @@ def _measure_local(pool: Pool, asked: Sequence[int], setting: float, with_folds:
         local_discrepancies(compare(reference, evidence), evidence.p_values),
         values,
         float(own.var(ddof=1)),
-        float(know_nothing_loss(trusted[1], shares, data.n_classes) - own @ shares),
+        float(know_nothing_loss(pool.trusted[1], shares, pool.data.n_classes) - own @ shares),
     )
 
 
