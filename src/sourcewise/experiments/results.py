@@ -55,15 +55,15 @@ class Row(NamedTuple):
     Attributes
     ----------
     study : str
-        "products", "all products" or "animals".
+        "products", "all-products" or "animals".
     target : str
         Product or attribute to be predicted.
     corruption : str
-        Name of the corruption; "non-books" and "other products" in the products studies.
+        Name of the corruption; "non-books" in "products", "none" in "all-products".
     n : int
-        How many sources are corrupted (or non-books).
+        How many sources are corrupted (or non-books); 0 in "all-products".
     p : float
-        Share of a corrupted source's rows that are.
+        Share of a corrupted source's rows that are; 1 in the products studies.
     repeat : int
     method : str
         One of `METHODS`.
@@ -199,15 +199,16 @@ class ResultsFile:
             for statement in SCHEMA.split(";"):
                 self._connection.execute(statement)
             known = dict(self._connection.execute("SELECT key, value FROM settings"))
-            if not known:
-                self._connection.executemany("INSERT INTO settings VALUES (?, ?)", settings.items())
-        for key in sorted({*known, *settings}) if known else ():
-            if known.get(key) != settings.get(key):
-                raise ValueError(
-                    OTHER_SETTINGS.format(
-                        path=self.path, key=key, theirs=known.get(key), ours=settings.get(key)
+            for key in sorted({*known} & {*settings}):
+                if known[key] != settings[key]:
+                    raise ValueError(
+                        OTHER_SETTINGS.format(
+                            path=self.path, key=key, theirs=known[key], ours=settings[key]
+                        )
                     )
-                )
+            # A later part of a study may need data that an earlier one did not read.
+            added = [item for item in settings.items() if item[0] not in known]
+            self._connection.executemany("INSERT INTO settings VALUES (?, ?)", added)
 
     def _transaction(self) -> _Transaction:
         return _Transaction(self._connection)
