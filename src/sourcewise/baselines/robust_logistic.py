@@ -180,7 +180,9 @@ class Grid:
         data = self.work.pool.data
         return scores_start(n_columns, data.n_classes, data.X.shape[1])
 
-    def minimise(self) -> tuple[int, np.ndarray, float]:
+    def minimise(
+        self, search_tol: float = SEARCH_TOL, tol: float = TOL
+    ) -> tuple[int, np.ndarray, float]:
         """Choose the setting in single precision, then polish all its starts in full."""
         data, n = self.work.pool.data, len(self.settings)
         every = np.arange(n)
@@ -190,12 +192,12 @@ class Grid:
         ordinary, _ = minimise_robust(
             self.problem(whole, every, threshold=np.inf, dtype=single),
             self.zeros(n),
-            tol=SEARCH_TOL,
+            tol=search_tol,
         )
         of_reference, _ = minimise_robust(
             self.problem(whole, every, threshold=np.inf, dtype=single, rows=trusted),
             self.zeros(n),
-            tol=SEARCH_TOL,
+            tol=search_tol,
         )
         starts = np.concatenate([self.zeros(n), ordinary, of_reference])
         found, objective = minimise_robust(
@@ -203,7 +205,8 @@ class Grid:
                 np.tile(whole, 3), np.tile(every, 3), threshold=self.threshold, dtype=single
             ),
             starts,
-            tol=SEARCH_TOL,
+            tol=search_tol,
+            group=np.tile(every, 3),
         )
         lowest = objective.reshape(3, n).argmin(axis=0) * n + every
         n_folds = len(self.work.held_out)
@@ -213,7 +216,7 @@ class Grid:
                 1 + np.repeat(np.arange(n_folds), n), which, threshold=self.threshold, dtype=single
             ),
             np.tile(found[lowest], (n_folds, 1, 1)),
-            tol=SEARCH_TOL,
+            tol=search_tol,
             group=which,
         )
         best, _ = self.work.choose(fold_models.reshape(n_folds, n, *fold_models.shape[1:]))
@@ -225,7 +228,7 @@ class Grid:
                 dtype=data.X.dtype,
             ),
             found[best::n],
-            tol=TOL,
+            tol=tol,
         )
         return best, final[objective.argmin()], float(objective.min())
 

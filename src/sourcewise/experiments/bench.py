@@ -14,36 +14,49 @@ from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, Grid
 from sourcewise.baselines.source_normalized import standardise_sources
 from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.aggregation import component_median, geometric_median
-from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.evidence import (
     ReferenceEvidence,
     ReferenceFolds,
+    SourceEvidence,
     reference_evidence,
     source_evidence,
 )
 from sourcewise.core.discrepancy.moments import Moments
 from sourcewise.core.discrepancy.separation import separating_models
 from sourcewise.core.folds import named_seed
-from sourcewise.core.linear import LogisticFamily, WeightedProblems, kept_shares
+from sourcewise.core.linear import kept_shares
 from sourcewise.core.losses import brier_loss
 from sourcewise.core.newton import newton_logistic
 from sourcewise.core.robust import THRESHOLD
-from sourcewise.core.weights import solve_weights
 from sourcewise.estimators.measure import Measured, from_evidence
 from sourcewise.estimators.pool import FeatureMap, Pool
-from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
-from sourcewise.estimators.selection import choose_local_setting, select, total_weight
+from sourcewise.estimators.protocol import DEFAULT, PAPER
+from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.experiments.facts import Costs, Facts
 from sourcewise.experiments.results import METHODS
+from sourcewise.experiments.space import Space, SpacePool, grouped
 
 FOLDS = 5
 LOCAL_C = 100.0  # of the local models behind the medians, the authors' choice
 PLUG_IN_RIDGE = 1e-6
 MEDIANS = ("geometric median", "component median", "probability median")
-# Predicted relative decrease at which the solvers stop. The studies count errors of a few hundred
-# or thousand rows, for which this is plenty.
-TOL = 1e-5
+# Features as they are, standardised within each source, and as our default sees them; and which
+# methods learn there.
+SPACES = {
+    "given": ("paper", "all data", "reference only", "robust logistic", *MEDIANS),
+    "normalized": ("source normalized",),
+    "mapped": ("default",),
+}
+# Methods whose fits start from what is expected in each space.
+PILOTED = {
+    "given": ("paper", "all data"),
+    "normalized": ("source normalized",),
+    "mapped": ("default",),
+}
+# Predicted relative decrease at which the solvers take their last step. The studies count errors
+# of a few hundred or thousand rows, for which this is plenty.
+TOL = 1e-4
 
 
 class Outcome(NamedTuple):
@@ -65,8 +78,8 @@ class Outcome(NamedTuple):
 class Bench:
     """Methods that learn about one target.
 
-    Every number depends on the reference, the test set and the sources of the pool in question
-    alone, not on what else was asked of the bench before.
+    Every number depends on the reference, the test set, the expected sources (`expect`) and the
+    sources of the pool in question alone, not on what else was asked of the bench before.
 
     Parameters
     ----------
@@ -94,42 +107,37 @@ class Bench:
         methods: tuple[str, ...] = METHODS,
         tol: float = TOL,
     ):
-        self.X, self.y, self.X_test, self.y_test = X, y, X_test, y_test
-        self.methods = methods
+        self.y, self.positive_test, self.methods, self.tol = y, y_test == 1, methods, tol
         self.seed = int(check_random_state(seed).randint(2**31 - 1))
-        self.paper = replace(PAPER, tol=tol)
-        self.default = replace(DEFAULT, tol=max(tol, DEFAULT.tol))
-        self.costs = Costs()
+        self.map = FeatureMap.from_reference(X[:, :-1])
+        folds, repeated = (
+            ReferenceFolds.draw(y, len(y), FOLDS, protocol.n_repeats, self.seed)
+            for protocol in (PAPER, DEFAULT)
+        )
+        paper = replace(PAPER, tol=tol)
+        default = replace(DEFAULT, tol=max(tol, DEFAULT.tol))
+        Z, centre, scale = standardise_sources(grouped(X[None], y[None]), X.shape[1] - 1)
+        Z_test = X_test.copy()
+        Z_test[:, :-1] = (Z_test[:, :-1] - centre) / scale
+        mapped, mapped_test = self.map(X[:, :-1]), self.map(X_test[:, :-1])
+        self.spaces = {
+            "given": Space(X, y, X_test, paper, folds, self.seed),
+            "normalized": Space(Z, y, Z_test, paper, folds, self.seed),
+            "mapped": Space(mapped, y, mapped_test, default, repeated, self.seed),
+        }
+        for name, users in SPACES.items():
+            if not set(users) & set(methods):
+                del self.spaces[name]
 
     # -- what all pools share ----------------------------------------------------------------
 
     @cached_property
-    def folds(self) -> ReferenceFolds:
-        """Folds of the reference in the paper's protocol."""
-        return ReferenceFolds.draw(self.y, len(self.y), FOLDS, PAPER.n_repeats, self.seed)
-
-    @cached_property
-    def repeated_folds(self) -> ReferenceFolds:
-        """Folds of the reference for our default."""
-        return ReferenceFolds.draw(self.y, len(self.y), FOLDS, DEFAULT.n_repeats, self.seed)
-
-    @cached_property
-    def map(self) -> FeatureMap:
-        """Features for our default, which brings a constant of its own."""
-        return FeatureMap.from_reference(self.X[:, :-1])
-
-    @cached_property
-    def mapped_test(self) -> np.ndarray:
-        """Test rows for our default."""
-        return self.map(self.X_test[:, :-1])
-
-    @cached_property
     def own_moments(self) -> tuple[Moments, np.ndarray]:
         """Moments of the reference, whole and without each fold, and the row shares."""
-        m = len(self.y)
-        shares = np.full(m, 1.0 / m)
-        sets = np.stack([shares, *(kept_shares(shares, out) for out in self.folds.held_out)])
-        X, signs = self.X.astype(np.float64), 2.0 * self.y - 1.0
+        space = self.spaces["given"]
+        shares = np.full(len(self.y), 1.0 / len(self.y))
+        sets = np.stack([shares, *(kept_shares(shares, out) for out in space.folds.held_out)])
+        X, signs = space.X.astype(np.float64), 2.0 * self.y - 1.0
         gram = np.stack([(X * s[:, None]).T @ X for s in sets])
         cross = (sets * signs) @ X
         return Moments(gram, cross[:, :, None], np.ones((len(sets), 1))), sets
@@ -137,7 +145,7 @@ class Bench:
     @cached_property
     def own_evidence(self) -> tuple[ReferenceEvidence, float]:
         """Reference's side of our default's discrepancies, and the local models' C."""
-        pool = self._default_pool(self._alone(self.map(self.X[:, :-1])), ())
+        pool = self.spaces["mapped"].alone
         setting = choose_local_setting(pool)
         shares = np.full(len(self.y), 1.0 / len(self.y))
         evidence = reference_evidence(
@@ -146,30 +154,30 @@ class Bench:
         return evidence, setting
 
     @cached_property
-    def own_local(self) -> np.ndarray:
-        """The reference's own model among the local ones."""
-        return _local_models(self.X[None], self.y[None])[0]
-
-    @cached_property
-    def own_normalized(self) -> tuple[np.ndarray, np.ndarray]:
-        """Reference and test rows, standardised by the reference."""
-        d = self.X.shape[1] - 1
-        Z, centre, scale = standardise_sources(self._alone(self.X), d)
-        test = self.X_test.copy()
-        test[:, :d] = (test[:, :d] - centre) / scale
-        return Z, test
+    def own_local(self) -> tuple[np.ndarray, np.ndarray]:
+        """The reference's own model among the local ones, and its scores of the test rows."""
+        space = self.spaces["given"]
+        model = _local_models(space.X[None], self.y[None])
+        return model, model.astype(np.float32) @ space.test.T
 
     @cached_property
     def reference_only(self) -> Outcome:
         """The reference's own model, its regularisation cross-validated."""
-        work = Workbench(self._paper_pool(self._alone(self.X), ()))
-        trained = work.reference_trained
-        return Outcome(self._error(trained.model), C=trained.C)
+        space = self.spaces["given"]
+        best, _ = Workbench(space.alone).choose(space.alone_models[1:])
+        C = float(space.family.settings[best])
+        return Outcome(self._error("given", space.alone_models[0, best]), C=C)
 
     # -- what a source says for itself or against the reference ------------------------------
 
+    def expect(self, X: np.ndarray, y: np.ndarray) -> None:
+        """Expect pools that are near these sources: their solutions are where fits start."""
+        for name, space in self.spaces.items():
+            if set(PILOTED[name]) & set(self.methods):
+                space.expect(self._features(name, X, y), y)
+
     def facts(
-        self, names: tuple[str, ...], X: np.ndarray, y: np.ndarray, gram: np.ndarray | None = None
+        self, names: tuple[str, ...], X: np.ndarray, y: np.ndarray, like: Facts | None = None
     ) -> Facts:
         """Compute what the methods need to know of some sources.
 
@@ -178,33 +186,40 @@ class Bench:
         names : tuple of str
             They deal the sources' own folds.
         X, y : arrays of shape (n, m, d) and (n, m)
-        gram : array of shape (n, d, d), optional
-            If already known, from sources with the same features.
+        like : Facts, optional
+            Of sources with the same features and other labels.
         """
-        facts = Facts(names, X, y)
+        facts = Facts(names, y, {})
         costs = facts.costs
+        for name, space in self.spaces.items():
+            with costs.clock(*(m for m in self.methods if m in PILOTED[name])):
+                known = None if like is None else like.spaces[name]
+                features = self._features(name, X, y) if known is None else known.X
+                facts.spaces[name] = space.facts(features, y, known)
         if "paper" in self.methods:
             with costs.clock("paper"):
-                gram = _grams(X) if gram is None else gram
+                gram = _grams(X) if like is None else like.gram
                 facts = replace(facts, gram=gram, plug_in=self._plug_in(X, y, gram))
-        for medians in [set(MEDIANS) & set(self.methods)]:
-            if medians:
-                spent = Costs()
-                with spent.clock("local"):
-                    local = _local_models(X, y)
-                    scores = (local.astype(np.float32) @ self.X_test.T)[:, :]
-                    facts = replace(facts, local=local, local_scores=scores)
-                for name in medians:
-                    costs[name] = spent["local"] / len(medians)
-        if "source normalized" in self.methods:
-            with costs.clock("source normalized"):
-                n, m, d = X.shape
-                Z, *_ = standardise_sources(_grouped(X, y), d - 1)
-                facts = replace(facts, normalized=Z.reshape(n, m, d))
+        medians = [m for m in self.methods if m in MEDIANS]
+        if medians:
+            with costs.clock(*medians):
+                local = _local_models(X, y)
+                scores = local.astype(np.float32) @ self.spaces["given"].test.T
+                facts = replace(facts, local=local, local_scores=scores)
         if "default" in self.methods:
             with costs.clock("default"):
-                facts = self._with_evidence(facts)
+                mapped = facts.spaces["mapped"].X
+                facts = replace(facts, evidence=self._evidence(names, mapped, y))
         return facts
+
+    def _features(self, space: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Features of sources in one of the spaces."""
+        if space == "given":
+            return X
+        n, m, d = X.shape
+        if space == "mapped":
+            return self.map(X.reshape(n * m, d)[:, :-1]).reshape(n, m, d)
+        return standardise_sources(grouped(X, y), d - 1)[0].reshape(n, m, d)
 
     def _plug_in(self, X: np.ndarray, y: np.ndarray, gram: np.ndarray) -> np.ndarray:
         """Discrepancies of appendix B, from the whole reference and without each fold."""
@@ -214,7 +229,7 @@ class Bench:
         wide = X.astype(np.float64)
         cross = np.matmul(signs[:, None, :], wide)[:, 0] / m
         sources = Moments(gram, cross[:, :, None], np.ones((n, 1)))
-        reference = self.X.astype(np.float64)
+        reference = self.spaces["given"].X.astype(np.float64)
         values = np.empty((n, len(sets)))
         for v, shares in enumerate(sets):
             one = Moments(own.gram[v : v + 1], own.cross[v : v + 1], own.square[v : v + 1])
@@ -224,25 +239,20 @@ class Bench:
             values[:, v] = np.abs(theirs.mean(axis=1) - shares @ ours)
         return values
 
-    def _with_evidence(self, facts: Facts) -> Facts:
-        n, m, _ = facts.X.shape
-        mapped = self.map(facts.X.reshape(n * m, -1)[:, :-1]).reshape(n, m, -1)
+    def _evidence(self, names: tuple[str, ...], mapped: np.ndarray, y: np.ndarray) -> SourceEvidence:
+        pool = self.spaces["mapped"].pool(mapped, y, names)
         reference, setting = self.own_evidence
-        own = self.map(self.X[:, :-1])
-        data = _join(own, self.y, mapped, facts.y)
-        pool = self._default_pool(data, facts.names)
-        evidence = source_evidence(
-            data,
-            range(1, n + 1),
-            [named_seed(self.seed, name) for name in facts.names],
+        return source_evidence(
+            pool.data,
+            range(1, len(names) + 1),
+            [named_seed(self.seed, name) for name in names],
             reference,
-            (own, self.y),
+            pool.trusted,
             FOLDS,
             pool.family,
             brier_loss,
             setting,
         )
-        return replace(facts, mapped=mapped, evidence=evidence)
 
     # -- running the methods -----------------------------------------------------------------
 
@@ -250,152 +260,68 @@ class Bench:
         """Run all methods on the reference and these sources."""
         outcomes: dict[str, Outcome] = {}
         costs = Costs()
+        pools = {
+            name: SpacePool(space, facts.spaces[name], facts.y, facts.names)
+            for name, space in self.spaces.items()
+        }
+        for name, pool in pools.items():
+            with costs.clock(*(m for m in self.methods if m in PILOTED[name])):
+                pool.find_pilots()
         for method in self.methods:
             with costs.clock(method):
-                outcomes[method] = self._run(method, facts)
+                outcomes[method] = self._run(method, facts, pools)
         return outcomes, costs
 
-    def _run(self, method: str, facts: Facts) -> Outcome:
+    def _run(self, method: str, facts: Facts, pools: dict[str, SpacePool]) -> Outcome:
         if method == "reference only":
             return self.reference_only
-        if method == "paper":
-            return self._run_paper(facts)
-        if method == "default":
-            return self._run_default(facts)
+        if method in ("all data", "source normalized"):
+            name = "given" if method == "all data" else "normalized"
+            model, C = pools[name].train_on_all()
+            return Outcome(self._error(name, model), C=C)
+        if method in ("paper", "default"):
+            name = "given" if method == "paper" else "mapped"
+            measured = self._plug_in_measured(facts) if name == "given" else self._measured(facts)
+            model, chosen = pools[name].weigh_and_train(measured)
+            return Outcome(self._error(name, model), chosen.trade_off, chosen.setting)
         if method == "robust logistic":
-            return self._run_robust(facts)
-        if method in MEDIANS:
-            return self._run_median(method, facts)
-        if method == "all data":
-            X, test = _join(self.X, self.y, facts.X, facts.y), self.X_test
-        else:
-            assert facts.normalized is not None
-            own, test = self.own_normalized
-            X = _join(own, self.y, facts.normalized, facts.y)
-        work = Workbench(self._paper_pool(X, facts.names))
-        trained = work.train(work.by_size(np.ones(X.n_sources)))
-        return Outcome(self._error(trained.model, test), C=trained.C)
+            return self._run_robust(pools["given"].pool)
+        return self._run_median(method, facts)
 
-    def _run_paper(self, facts: Facts) -> Outcome:
+    def _plug_in_measured(self, facts: Facts) -> Measured:
         assert facts.plug_in is not None
-        pool = self._paper_pool(_join(self.X, self.y, facts.X, facts.y), facts.names)
-        values = facts.plug_in
-        unknown = np.full(len(values), np.nan)
-        found = Discrepancies(values[:, 0], unknown, unknown, ())
-        measured = Measured(found, values[:, 1:].T, np.nan, np.nan)
-        return self._weigh_and_train(pool, measured, self.X_test)
+        unknown = np.full(len(facts.names), np.nan)
+        found = Discrepancies(facts.plug_in[:, 0], unknown, unknown, ())
+        return Measured(found, facts.plug_in[:, 1:].T, np.nan, np.nan)
 
-    def _run_default(self, facts: Facts) -> Outcome:
-        assert facts.evidence is not None and facts.mapped is not None
-        own = self.map(self.X[:, :-1])
-        pool = self._default_pool(_join(own, self.y, facts.mapped, facts.y), facts.names)
-        measured = from_evidence(pool, self.own_evidence[0], facts.evidence, with_folds=True)
-        return self._weigh_and_train(pool, measured, self.mapped_test)
-
-    def _weigh_and_train(self, pool: Pool, measured: Measured, test: np.ndarray) -> Outcome:
-        """Choose trade-off and regularisation, weigh the sources, train."""
-        data = pool.data
-        selection, near = select(pool, measured, pool.protocol.trade_offs)
-        values = np.insert(measured.result.values, data.reference, 0.0)
-        weights = solve_weights(values, data.sizes, selection.trade_off)
-        total = total_weight(weights, data.sizes, data.row_counts, pool.protocol.effective_total)
-        problem = WeightedProblems(
-            data, weights[None], np.array([total]), pool.folds.held_out, np.array([-1])
-        )
-        model = pool.family.fit_grid(problem, np.array([selection.setting]), start=near)[0]
-        return Outcome(self._error(model, test), selection.trade_off, selection.setting)
+    def _measured(self, facts: Facts) -> Measured:
+        assert facts.evidence is not None
+        pool = self.spaces["mapped"].alone
+        return from_evidence(pool, self.own_evidence[0], facts.evidence, with_folds=True)
 
     def _run_median(self, method: str, facts: Facts) -> Outcome:
         assert facts.local is not None and facts.local_scores is not None
-        models = np.concatenate([self.own_local[None], facts.local])
+        own, own_scores = self.own_local
+        models = np.concatenate([own, facts.local])
         if method == "geometric median":
-            return Outcome(self._error(geometric_median(models)[None]))
+            return Outcome(self._error("given", geometric_median(models)[None]))
         if method == "component median":
-            return Outcome(self._error(component_median(models)[None]))
-        own = (self.X_test @ self.own_local.astype(np.float32))[None]
-        scores = np.concatenate([own, facts.local_scores])
+            return Outcome(self._error("given", component_median(models)[None]))
+        scores = np.concatenate([own_scores, facts.local_scores])
         # The median probability exceeds one half where the median log-odds exceed zero: also for
         # the mean of the middle two, because probabilities are symmetric about one half.
-        return Outcome(float(np.mean((np.median(scores, axis=0) > 0) != (self.y_test == 1))))
+        return Outcome(float(np.mean((np.median(scores, axis=0) > 0) != self.positive_test)))
 
-    def _run_robust(self, facts: Facts) -> Outcome:
-        data = _join(self.X, self.y, facts.X, facts.y)
-        work = Workbench(self._paper_pool(data, facts.names))
-        settings = np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * len(data.y)))
-        grid = Grid.of_all_rows(work, settings, THRESHOLD)
-        best, model, _ = grid.minimise()
-        return Outcome(self._error(model), C=float(settings[best]))
+    def _run_robust(self, pool: Pool) -> Outcome:
+        settings = np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * len(pool.data.y)))
+        grid = Grid.of_all_rows(Workbench(pool), settings, THRESHOLD)
+        best, model, _ = grid.minimise(search_tol=self.tol, tol=1e-3 * self.tol)
+        return Outcome(self._error("given", model), C=float(settings[best]))
 
-    def _error(self, model: np.ndarray, test: np.ndarray | None = None) -> float:
+    def _error(self, space: str, model: np.ndarray) -> float:
         """Error on the test rows of a model of shape (1, d)."""
-        X = self.X_test if test is None else test
-        predicted = X @ model[0].astype(X.dtype) > 0
-        return float(np.mean(predicted != (self.y_test == 1)))
-
-    # -- pools -------------------------------------------------------------------------------
-
-    def _alone(self, X: np.ndarray) -> SourceData:
-        return _grouped(X[None], self.y[None])
-
-    def _paper_pool(self, data: SourceData, names: tuple[str, ...]) -> Pool:
-        family = LogisticFamily(
-            2, self.paper.regularisations, penalise_constant=True, tol=self.paper.tol
-        )
-        return self._pool(data, names, self.paper, "plug-in", family, self.folds)
-
-    def _default_pool(self, data: SourceData, names: tuple[str, ...]) -> Pool:
-        family = LogisticFamily(2, self.default.regularisations, tol=self.default.tol)
-        return self._pool(data, names, self.default, "local", family, self.repeated_folds)
-
-    def _pool(
-        self,
-        data: SourceData,
-        names: tuple[str, ...],
-        protocol: Protocol,
-        discrepancy: str,
-        family: LogisticFamily,
-        folds: ReferenceFolds,
-    ) -> Pool:
-        return Pool(
-            data=data,
-            order=np.arange(len(data.y)),
-            features=None,
-            numeric=None,
-            names=["reference", *names],
-            seed=self.seed,
-            protocol=protocol,
-            discrepancy=discrepancy,
-            family=family,
-            folds=folds,
-            scale=1.0,
-        )
-
-
-def _grouped(X: np.ndarray, y: np.ndarray) -> SourceData:
-    """Sources of equal size, the first of them the reference."""
-    n, m, d = X.shape
-    return SourceData(
-        X.reshape(n * m, d),
-        y.reshape(n * m),
-        m * np.arange(n + 1, dtype=np.intp),
-        0,
-        np.full(n * m, 1.0 / m),
-        2,
-    )
-
-
-def _join(own_X: np.ndarray, own_y: np.ndarray, X: np.ndarray, y: np.ndarray) -> SourceData:
-    """The reference's rows, then those of sources of equal size."""
-    n, m, d = X.shape
-    counts = np.concatenate([[len(own_y)], np.full(n, m, dtype=np.intp)])
-    return SourceData(
-        np.concatenate([own_X, X.reshape(n * m, d)]),
-        np.concatenate([own_y, y.reshape(n * m)]),
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
-        0,
-        np.repeat(1.0 / counts, counts),
-        2,
-    )
+        X = self.spaces[space].test
+        return float(np.mean((X @ model[0].astype(X.dtype) > 0) != self.positive_test))
 
 
 def _grams(X: np.ndarray) -> np.ndarray:

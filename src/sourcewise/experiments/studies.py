@@ -152,6 +152,7 @@ class AnimalStudy:
             methods=self.methods,
         )
         names = tuple(f"group-{g}" for g in range(1, self.n_groups))
+        bench.expect(data.X[others], labels[others])
         clean = bench.facts(names, data.X[others], labels[others])
         runs = distinct_runs(task.keys)
         shared = _share(clean.costs, len(runs))
@@ -163,8 +164,7 @@ class AnimalStudy:
                 kinds[run.corruption, run.p] += 1
         for (kind, p), n_runs in kinds.items():
             X, y, _ = corrupt_groups(data, labels, others, kind, p, seed)
-            known = clean.gram if kind in LABEL_CORRUPTIONS else None
-            bad = bench.facts(names, X, y, gram=known)
+            bad = bench.facts(names, X, y, like=clean if kind in LABEL_CORRUPTIONS else None)
             extra = _add(shared, _share(bad.costs, n_runs))
             for run, keys in runs.items():
                 if run.n and (run.corruption, run.p) == (kind, p):
@@ -336,11 +336,11 @@ def _product_bench(study: Any, split: ProductSplit, repeat: int) -> tuple[Bench,
 def _product_facts(
     bench: Bench, products: Sequence[Product], split: ProductSplit, sources: np.ndarray
 ) -> Facts:
-    return bench.facts(
-        tuple(products[k].name for k in sources),
-        np.stack([products[k].X[split.rows[k]] for k in sources]),
-        np.stack([products[k].y[split.rows[k]] for k in sources]),
-    )
+    X = np.stack([products[k].X[split.rows[k]] for k in sources])
+    y = np.stack([products[k].y[split.rows[k]] for k in sources])
+    if len(split.others):  # many pools of these sources, not one
+        bench.expect(X, y)
+    return bench.facts(tuple(products[k].name for k in sources), X, y)
 
 
 def _replace_some(clean: Facts, bad: Facts, chosen: np.ndarray) -> Facts:
