@@ -177,6 +177,7 @@ class Grid:
         )
 
     def zeros(self, n_columns: int) -> np.ndarray:
+        """Return starts at zero."""
         data = self.work.pool.data
         return scores_start(n_columns, data.n_classes, data.X.shape[1])
 

@@ -51,7 +51,7 @@ class SourceCurvature:
         """Pilot whose regularisation is nearest to each of some."""
         if len(self.C) == 1:
             return np.zeros(len(C), dtype=np.intp)
-        return np.abs(np.log(self.C[None, :] / C[:, None])).argmin(axis=1)
+        return np.asarray(np.abs(np.log(self.C[None, :] / C[:, None])).argmin(axis=1))
 
     def of_columns(self, weights: FloatArray, pilot: int) -> FloatArray:
         """Weighted sums over sources, (n_columns, n_outputs, n_features, n_features).
@@ -96,4 +96,4 @@ class Pilots:
         squares = problem.penalty @ np.square(self.points).sum(axis=2)
         objective = problem.weights[:, columns].T @ self.losses
         objective += 0.5 * squares[None, :] / problem.C[columns, None]
-        return objective.argmin(axis=1)
+        return np.asarray(objective.argmin(axis=1))

@@ -181,9 +181,7 @@ class Preconditioner:
         self.slots: dict[int, int] = {}
         self.calls = 0
 
-    def prepare(
-        self, columns: IntArray, at: IntArray, shared_with: IntArray | None = None
-    ) -> None:
+    def prepare(self, columns: IntArray, at: IntArray, shared_with: IntArray | None = None) -> None:
         """Provide an inverse for each column, from the curvature at some pilot.
 
         Another column's serves where one is given (``shared_with >= 0``).

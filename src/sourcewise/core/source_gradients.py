@@ -204,7 +204,7 @@ def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What every source says of some models of two classes.
+    """Ask every source about some models of two classes.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def read_animals(folder: Path, corruptions: tuple[str, ...] = tuple(IMAGE_FILES)
         raise ValueError(NO_FOLDER.format(path=folder))
     path = folder / FEATURES
     X = _table(path)
-    constant = np.flatnonzero((X == X[:1]).all(axis=0) & (X[0] != 0))
+    constant = np.flatnonzero((X[:1] == X).all(axis=0) & (X[0] != 0))
     if not len(constant):
         raise ValueError(NO_CONSTANT.format(path=path))
     # The constant goes last, as the models want it.
@@ -137,9 +137,7 @@ def _labels(folder: Path, n_rows: int) -> np.ndarray:
             LABEL_ROWS.format(path=path, found=len(labels), features=FEATURES, expected=n_rows)
         )
     if labels.shape[1] != expected:
-        raise ValueError(
-            LABEL_COLUMNS.format(path=path, found=labels.shape[1], expected=expected)
-        )
+        raise ValueError(LABEL_COLUMNS.format(path=path, found=labels.shape[1], expected=expected))
     wrong = np.argwhere((labels != 0) & (labels != 1))
     if len(wrong):
         row, column = (int(k) for k in wrong[0])

@@ -108,6 +108,7 @@ class Bench:
         tol: float = TOL,
     ):
         self.y, self.positive_test, self.methods, self.tol = y, y_test == 1, methods, tol
+        self.costs = Costs()  # of what `expect` does
         self.seed = int(check_random_state(seed).randint(2**31 - 1))
         self.map = FeatureMap.from_reference(X[:, :-1])
         folds, repeated = (
@@ -173,8 +174,10 @@ class Bench:
     def expect(self, X: np.ndarray, y: np.ndarray) -> None:
         """Expect pools that are near these sources: their solutions are where fits start."""
         for name, space in self.spaces.items():
-            if set(PILOTED[name]) & set(self.methods):
-                space.expect(self._features(name, X, y), y)
+            piloted = [m for m in self.methods if m in PILOTED[name]]
+            if piloted:
+                with self.costs.clock(*piloted):
+                    space.expect(self._features(name, X, y), y)
 
     def facts(
         self, names: tuple[str, ...], X: np.ndarray, y: np.ndarray, like: Facts | None = None
@@ -239,7 +242,9 @@ class Bench:
             values[:, v] = np.abs(theirs.mean(axis=1) - shares @ ours)
         return values
 
-    def _evidence(self, names: tuple[str, ...], mapped: np.ndarray, y: np.ndarray) -> SourceEvidence:
+    def _evidence(
+        self, names: tuple[str, ...], mapped: np.ndarray, y: np.ndarray
+    ) -> SourceEvidence:
         pool = self.spaces["mapped"].pool(mapped, y, names)
         reference, setting = self.own_evidence
         return source_evidence(

@@ -71,7 +71,9 @@ def make_study(
     name = data if stand_in else PUBLISHED
     options = {"repeats": repeats, "seed": seed, "methods": methods}
     if study == "animals":
-        wanted = tuple(kind for kind in IMAGE_FILES if only is None or only.takes("corruption", kind))
+        wanted = tuple(
+            kind for kind in IMAGE_FILES if only is None or only.takes("corruption", kind)
+        )
         if name == "awa1":
             animals = read_awa1(folder)
         elif name == "synthetic":

@@ -179,7 +179,7 @@ def _work(study: Study, tasks: Any, answers: Any) -> None:
 
 
 def _end_with_parent() -> None:
-    """A parent that was killed cannot tell its workers to stop."""
+    """End this process when the parent is gone: killed, it cannot say so."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

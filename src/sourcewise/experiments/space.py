@@ -58,7 +58,7 @@ class Space:
         )
 
     def pool(self, X: np.ndarray, y: np.ndarray, names: Sequence[str] = ()) -> Pool:
-        """The reference and some sources."""
+        """Put the reference and some sources together."""
         data = joined(self.X, self.y, X, y)
         return Pool(
             data=data,
@@ -235,7 +235,7 @@ class SpacePool:
 
 
 def grouped(X: np.ndarray, y: np.ndarray) -> SourceData:
-    """Sources of equal size, (n, m, d) and (n, m); the first of them passes for the reference."""
+    """Lay out sources of equal size, (n, m, d) and (n, m); the first passes for the reference."""
     n, m, d = X.shape
     return SourceData(
         X.reshape(n * m, d),
@@ -248,7 +248,7 @@ def grouped(X: np.ndarray, y: np.ndarray) -> SourceData:
 
 
 def joined(own_X: np.ndarray, own_y: np.ndarray, X: np.ndarray, y: np.ndarray) -> SourceData:
-    """The reference's rows, then those of sources of equal size."""
+    """Lay out the reference's rows, then those of sources of equal size."""
     n, m, d = X.shape
     counts = np.array([len(own_y), *([m] * n if m else [])], dtype=np.intp)
     return SourceData(

@@ -92,9 +92,7 @@ def split_books(
     target = int(books[0])
     reference, test = split_target(products[target].y, n_rows, rng)
     rows = np.stack([rng.permutation(len(each.y))[:n_rows] for each in products])
-    return ProductSplit(
-        target, reference, test, books[1 : 1 + n_sources], others[:n_sources], rows
-    )
+    return ProductSplit(target, reference, test, books[1 : 1 + n_sources], others[:n_sources], rows)
 
 
 def split_each(products: Sequence[Product], n_rows: int, seed: int) -> list[ProductSplit]:

@@ -36,7 +36,7 @@ def read_awa1(folder: Path | None = None) -> AnimalData:
 
 
 def read_fdu_mtl(folder: Path | None = None) -> list[Product]:
-    """FDU-MTL reviews: a domain's 2,000 reviews become three products of 600, half of them positive.
+    """Read FDU-MTL reviews: a domain's 2,000 become three products of 600, half of them positive.
 
     Domains of media stand for books, the others for non-books.
     """

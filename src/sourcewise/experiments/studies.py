@@ -155,7 +155,7 @@ class AnimalStudy:
         bench.expect(data.X[others], labels[others])
         clean = bench.facts(names, data.X[others], labels[others])
         runs = distinct_runs(task.keys)
-        shared = _share(clean.costs, len(runs))
+        shared = _share(_add(bench.costs, clean.costs), len(runs))
         kinds = {(run.corruption, run.p): 0 for run in runs if run.n}
         for run, keys in runs.items():
             if run.n == 0:
@@ -228,7 +228,7 @@ class BookStudy:
         bench, seed = _product_bench(self, split, task.repeat)
         sources = np.concatenate([split.books, split.others])
         facts = _product_facts(bench, self.data, split, sources)
-        shared = _share(facts.costs, len(task.keys))
+        shared = _share(_add(bench.costs, facts.costs), len(task.keys))
         for key in task.keys:
             books = np.arange(self.n_sources - key.n)
             others = self.n_sources + np.arange(key.n)
