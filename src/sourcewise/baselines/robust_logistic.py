@@ -113,17 +113,7 @@ class RobustLogistic(Baseline):
             raise ValueError(f"threshold must be positive; got {self.threshold!r}.")
 
     def _fit(self, work: Workbench) -> None:
-        data = work.pool.data
-        weights = work.by_size(np.ones(data.n_sources))
-        problems = WeightedProblems(
-            data,
-            weights,
-            work.sizes.sum(axis=1),
-            work.held_out,
-            np.arange(-1, len(work.held_out)),
-        )
-        patterns = np.stack([problems.row_weights(p) for p in range(len(weights))])
-        grid = _Grid(work, patterns, self._settings(work), self.threshold)
+        grid = Grid.of_all_rows(work, self._settings(work), self.threshold)
         if self.optimizer == "gradient-descent":
             best, model, self.objective_ = grid.descend()
         else:
@@ -138,7 +128,7 @@ class RobustLogistic(Baseline):
         return np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * work.sizes[0].sum()))
 
 
-class _Grid:
+class Grid:
     """All regularisations, for all rows (pattern 0) and without each validation fold."""
 
     def __init__(
@@ -148,6 +138,21 @@ class _Grid:
         self.patterns = patterns
         self.settings = settings
         self.threshold = threshold
+
+    @classmethod
+    def of_all_rows(cls, work: Workbench, settings: np.ndarray, threshold: float) -> Grid:
+        """All rows of all sources count the same."""
+        data = work.pool.data
+        weights = work.by_size(np.ones(data.n_sources))
+        problems = WeightedProblems(
+            data,
+            weights,
+            work.sizes.sum(axis=1),
+            work.held_out,
+            np.arange(-1, len(work.held_out)),
+        )
+        patterns = np.stack([problems.row_weights(p) for p in range(len(weights))])
+        return cls(work, patterns, settings, threshold)
 
     def problem(
         self,
@@ -172,10 +177,13 @@ class _Grid:
         )
 
     def zeros(self, n_columns: int) -> np.ndarray:
+        """Return starts at zero."""
         data = self.work.pool.data
         return scores_start(n_columns, data.n_classes, data.X.shape[1])
 
-    def minimise(self) -> tuple[int, np.ndarray, float]:
+    def minimise(
+        self, search_tol: float = SEARCH_TOL, tol: float = TOL
+    ) -> tuple[int, np.ndarray, float]:
         """Choose the setting in single precision, then polish all its starts in full."""
         data, n = self.work.pool.data, len(self.settings)
         every = np.arange(n)
@@ -185,12 +193,12 @@ class _Grid:
         ordinary, _ = minimise_robust(
             self.problem(whole, every, threshold=np.inf, dtype=single),
             self.zeros(n),
-            tol=SEARCH_TOL,
+            tol=search_tol,
         )
         of_reference, _ = minimise_robust(
             self.problem(whole, every, threshold=np.inf, dtype=single, rows=trusted),
             self.zeros(n),
-            tol=SEARCH_TOL,
+            tol=search_tol,
         )
         starts = np.concatenate([self.zeros(n), ordinary, of_reference])
         found, objective = minimise_robust(
@@ -198,7 +206,8 @@ class _Grid:
                 np.tile(whole, 3), np.tile(every, 3), threshold=self.threshold, dtype=single
             ),
             starts,
-            tol=SEARCH_TOL,
+            tol=search_tol,
+            group=np.tile(every, 3),
         )
         lowest = objective.reshape(3, n).argmin(axis=0) * n + every
         n_folds = len(self.work.held_out)
@@ -208,7 +217,7 @@ class _Grid:
                 1 + np.repeat(np.arange(n_folds), n), which, threshold=self.threshold, dtype=single
             ),
             np.tile(found[lowest], (n_folds, 1, 1)),
-            tol=SEARCH_TOL,
+            tol=search_tol,
             group=which,
         )
         best, _ = self.work.choose(fold_models.reshape(n_folds, n, *fold_models.shape[1:]))
@@ -220,7 +229,7 @@ class _Grid:
                 dtype=data.X.dtype,
             ),
             found[best::n],
-            tol=TOL,
+            tol=tol,
         )
         return best, final[objective.argmin()], float(objective.min())
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from sourcewise.baselines.local import NEWTON_TOL, constant_penalty, half_models, local_models
+from sourcewise.core.curvature import Pilots
 from sourcewise.core.linear import WeightedProblems, kept_shares
 from sourcewise.core.newton import newton_logistic
 from sourcewise.estimators.pool import Pool
@@ -44,8 +45,9 @@ class Workbench:
     then without each validation fold of the reference.
     """
 
-    def __init__(self, pool: Pool):
+    def __init__(self, pool: Pool, pilots: Pilots | None = None):
         self.pool = pool
+        self.pilots = pilots  # where solutions are expected, if somebody knows
         self._trained: dict[bytes, Trained] = {}
         self._local: dict[float, np.ndarray] = {}
         self._halves: dict[float, tuple[np.ndarray, np.ndarray]] = {}
@@ -121,11 +123,10 @@ class Workbench:
         few = {key: w for key, w in new.items() if self._uses_few_rows(w)}
         many = {key: w for key, w in new.items() if key not in few}
         for key, weights in few.items():
-            self._trained[key] = self._choose(self._fit_few(self._problems([weights])))
+            self._trained[key] = self._choose(self.fit_few(self.problems([weights])))
         if many:
             settings = self.pool.family.settings
-            models = self.pool.family.fit_grid(self._problems([*many.values()]), settings)
-            models = np.asarray(models, dtype=np.float64)
+            models = self.fit_many(self.problems([*many.values()]))
             shape = len(many), 1 + len(self.held_out), len(settings), *models.shape[1:]
             for key, each in zip(many, models.reshape(shape), strict=True):
                 self._trained[key] = self._choose(each)
@@ -136,7 +137,7 @@ class Workbench:
         used = data.row_counts[weights.any(axis=0)].sum()
         return data.n_classes <= 2 and bool(used <= FEW_ROWS * data.X.shape[1])
 
-    def _problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:
+    def problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:
         """All weightings, each for all rows and without each validation fold."""
         data, effective = self.pool.data, self.pool.protocol.effective_total
         counts = np.tile(data.row_counts, (len(self.sizes), 1))
@@ -154,7 +155,15 @@ class Workbench:
             np.tile(np.arange(-1, len(self.held_out)), len(weightings)),
         )
 
-    def _fit_few(self, problems: WeightedProblems) -> np.ndarray:
+    def fit_many(self, problems: WeightedProblems) -> np.ndarray:
+        """Fit all in one batch, as suits many rows."""
+        family = self.pool.family
+        # An estimator of the user's own has no use for pilots.
+        known = {} if self.pilots is None else {"pilots": self.pilots}
+        models = family.fit_grid(problems, family.settings, **known)
+        return np.asarray(models, dtype=np.float64)
+
+    def fit_few(self, problems: WeightedProblems) -> np.ndarray:
         """Fit one by one, as suits few rows."""
         data = self.pool.data
         row_weights = np.stack([problems.row_weights(p) for p in range(len(problems.weights))])

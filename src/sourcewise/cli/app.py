@@ -13,6 +13,7 @@ from sourcewise.cli.entry import BAD_INPUT, INTERRUPT, INTERRUPTED, complain
 from sourcewise.cli.export import export
 from sourcewise.cli.fit import fit
 from sourcewise.cli.predict import predict
+from sourcewise.cli.reproduce import reproduce
 
 # typer brings click along or vendors it, depending on its version.
 UsageProblem = typer.BadParameter.__mro__[2]
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, audit, fit, predict, export):
+for command in (demo, audit, fit, predict, export, reproduce):
     app.command()(command)
 
 

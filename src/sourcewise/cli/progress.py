@@ -26,14 +26,19 @@ TITLES = {
     "training": "Training",
     "comparison": "What it buys: held-out errors",
     "predicting": "Predicting",
+    "runs": "Runs",
+    "sample": "Measuring a sample",
 }
 # Of the fits in one round of the comparison: the whole one, and two at other trade-offs.
 ROUND_STAGES = 9
 
 
 @contextmanager
-def progress_bars(quiet: bool) -> Iterator[None]:
-    """Show bars for all that happens inside, if anybody is looking."""
+def progress_bars(quiet: bool, window: float = 30.0) -> Iterator[None]:
+    """Show bars for all that happens inside, if anybody is looking.
+
+    The time left is judged by the pace of the last ``window`` seconds.
+    """
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -48,6 +53,7 @@ def progress_bars(quiet: bool) -> Iterator[None]:
             TimeRemainingColumn(),
             console=console,
             refresh_per_second=4,
+            speed_estimate_period=window,
         ) as bars,
         listening(Stages(bars)),
     ):

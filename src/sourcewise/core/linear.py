@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from sourcewise.core.curvature import Pilots
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.logistic import fit_logistic, n_outputs, probabilities
 from sourcewise.core.logistic_grid import solve_grid
@@ -211,6 +212,7 @@ class LogisticFamily:
         settings: FloatArray,
         start: FloatArray | None = None,
         on_fit: Callable[[int], None] | None = None,
+        pilots: Pilots | None = None,
     ) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
@@ -234,6 +236,7 @@ class LogisticFamily:
                     # What is fitted from nearby is the final model: its digits will be looked at.
                     tol=self.tol if start is None else 1e-3 * self.tol,
                     start=None if start is None else start[0],
+                    pilots=pilots,
                     on_stop=on_fit,
                 )
             )

@@ -13,12 +13,12 @@ and leaves out some reference rows. What makes the grid cheap:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.curvature import Pilots, SourceCurvature
+from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.logistic import centre_outputs, inverse_with_ridge, row_curvature
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
 from sourcewise.core.source_gradients import GridProblem, SourceGradients
@@ -32,6 +32,7 @@ PATIENCE = 3  # gradients before a column counts as slow
 RENEW_CHEAP = 2  # gradients between renewals of slow columns of few rows
 RENEW_DEAR = 15  # gradients after which other columns renew theirs: it costs dozens of gradients
 RENEW_MULTINOMIAL = 10
+PREPARED = 64  # inverses computed at a time
 ALIKE = 0.5  # columns whose weights differ by less in all share one inverse
 
 
@@ -40,6 +41,7 @@ def solve_grid(
     *,
     tol: float,
     start: FloatArray | None = None,
+    pilots: Pilots | None = None,
     max_iter: int = 300,
     on_stop: Callable[[int], None] | None = None,
 ) -> FloatArray:
@@ -52,6 +54,8 @@ def solve_grid(
         A column stops when its predicted decrease is below ``tol`` times its objective.
     start : array of shape (n_outputs, n_features), optional
         A model near all solutions, if one is known.
+    pilots : Pilots, optional
+        Instead: points to choose from, and all that is known of them.
     max_iter : int
     on_stop : callable, optional
         Told how many columns have just been solved.
@@ -62,20 +66,27 @@ def solve_grid(
     """
     gradients = SourceGradients(problem)
     leaders, leader_of, alike = _leaders(problem)
-    if start is None:
-        curvature, pilots = _pilot_curvature(problem, gradients, leaders)
+    first = None
+    if start is not None:
+        near = np.repeat(start.T[:, None, :], len(leaders), axis=1)
+        curvature = SourceCurvature.at(problem.data, near[:, :1], np.array([1.0]))
+        at = np.zeros(len(leaders), dtype=np.intp)
+    elif pilots is not None:
+        which = pilots.nearest(problem, leaders)
+        curvature, at, near = pilots.curvature, pilots.curved[which], pilots.points[:, which]
+        first = gradients.from_sums(pilots.sums[:, :, which], near, leaders)
     else:
-        pilots = np.repeat(start.T[:, None, :], len(leaders), axis=1)
-        curvature = SourceCurvature.at(problem.data, pilots[:, :1], np.array([1.0]))
+        curvature, near = _pilot_curvature(problem, gradients, leaders)
+        at = curvature.nearest(problem.C[leaders])
     steps = Preconditioner(problem, curvature)
-    steps.prepare(leaders)
-    solved = _minimise(problem, gradients, steps, pilots, leaders, tol, max_iter, on_stop=on_stop)
+    steps.prepare(leaders, at)
+    solved = _minimise(problem, gradients, steps, near, leaders, tol, max_iter, first, on_stop)
     W = solved[:, leader_of]
     followers = np.setdiff1d(np.arange(len(problem.C)), leaders)
     if len(followers):
         near = W[:, followers]
         share = np.where(alike[followers], leaders[leader_of[followers]], -1)
-        steps.prepare(followers, share)
+        steps.prepare(followers, at[leader_of[followers]], share)
         first = gradients.of_followers(solved, leader_of[followers], followers)
         W[:, followers] = _minimise(
             problem, gradients, steps, near, followers, tol, max_iter, first, on_stop
@@ -152,62 +163,10 @@ def _pilot_curvature(
     shape = (problem.data.X.shape[1], len(pilots), gradients.outputs)
     W = np.zeros(shape, dtype=problem.data.X.dtype)
     steps = Preconditioner(problem, SourceCurvature.at(problem.data, W[:, :1], np.array([np.nan])))
-    steps.prepare(pilots)
+    steps.prepare(pilots, np.zeros(len(pilots), dtype=np.intp))
     found = _minimise(problem, gradients, steps, W, pilots, PILOT_TOL, 50)
     curvature = SourceCurvature.at(problem.data, found, problem.C[pilots])
-    return curvature, found[:, [curvature.nearest(C) for C in problem.C[leaders]]]
-
-
-@dataclass(frozen=True)
-class SourceCurvature:
-    """Curvature of each source's mean loss at some pilot solutions.
-
-    Attributes
-    ----------
-    value : float32 array of shape (n_pilots, n_sources, n_features ** 2)
-        Mean over the outputs. Single precision is plenty for a preconditioner and halves the
-        largest array there is.
-    by_output : array of shape (n_pilots, n_sources, n_outputs)
-        Mean second derivative of the loss in each output: a rare class has little curvature.
-    C : array of shape (n_pilots,)
-        Regularisation of each pilot.
-    """
-
-    value: FloatArray
-    by_output: FloatArray
-    C: FloatArray
-
-    @classmethod
-    def at(cls, data: SourceData, W: FloatArray, C: FloatArray) -> SourceCurvature:
-        """Curvature at points of shape (n_features, n_pilots, n_outputs)."""
-        d, n_pilots, k = W.shape
-        value = np.empty((n_pilots, data.n_sources, d * d), dtype=np.float32)
-        by_output = np.empty((n_pilots, data.n_sources, k))
-        flat = W.reshape(d, -1).astype(np.float32)
-        for i, rows in enumerate(data.slices()):
-            X = data.X[rows].astype(np.float32)
-            V = row_curvature((X @ flat).reshape(-1, n_pilots, k))
-            V *= data.row_shares[rows, None, None].astype(np.float32)
-            by_output[:, i] = V.sum(axis=0)
-            V = V.mean(axis=2)
-            for p in range(n_pilots):
-                value[p, i] = (X.T @ (X * V[:, [p]])).ravel()
-        return cls(value, by_output, C)
-
-    def nearest(self, C: float) -> int:
-        """Pilot whose regularisation is nearest."""
-        if len(self.C) == 1:
-            return 0
-        return int(np.argmin(np.abs(np.log(self.C / C))))
-
-    def of_column(self, weights: FloatArray, C: float) -> FloatArray:
-        """Weighted sum over sources, one matrix for each output."""
-        d = int(np.sqrt(self.value.shape[2]))
-        used, pilot = np.flatnonzero(weights), self.nearest(C)
-        shared = weights[used].astype(np.float32) @ self.value[pilot][used]
-        by_output = weights[used] @ self.by_output[pilot][used]
-        factors = by_output / max(float(by_output.mean()), np.finfo(np.float64).tiny)
-        return np.asarray(factors[:, None, None] * shared.reshape(d, d).astype(np.float64))
+    return curvature, found[:, curvature.nearest(problem.C[leaders])]
 
 
 class Preconditioner:
@@ -222,14 +181,22 @@ class Preconditioner:
         self.slots: dict[int, int] = {}
         self.calls = 0
 
-    def prepare(self, columns: IntArray, shared_with: IntArray | None = None) -> None:
-        """Provide an inverse for each column: another column's where one is given (>= 0)."""
-        for k, q in enumerate(columns):
-            if shared_with is not None and shared_with[k] >= 0:
-                self.group[q] = self.group[shared_with[k]]
-            else:
-                H = self.curvature.of_column(self.problem.weights[:, q], self.problem.C[q])
-                self._own(q, H)
+    def prepare(self, columns: IntArray, at: IntArray, shared_with: IntArray | None = None) -> None:
+        """Provide an inverse for each column, from the curvature at some pilot.
+
+        Another column's serves where one is given (``shared_with >= 0``).
+        """
+        own = np.full(len(columns), True) if shared_with is None else shared_with < 0
+        for pilot in np.unique(at[own]):
+            mine = columns[own & (at == pilot)]
+            # Some columns at a time: there is one matrix for each.
+            for low in range(0, len(mine), PREPARED):
+                some = mine[low : low + PREPARED]
+                curvature = self.curvature.of_columns(self.problem.weights[:, some], int(pilot))
+                for q, H in zip(some, curvature, strict=True):
+                    self._own(q, H)
+        if shared_with is not None:
+            self.group[columns[~own]] = self.group[shared_with[~own]]
         self.calls = 0
 
     def _own(self, column: int, curvature: FloatArray) -> None:
@@ -278,13 +245,20 @@ class Preconditioner:
         return chosen
 
     def _renew(self, W: FloatArray, columns: IntArray) -> None:
+        """Renew the inverses that these columns use, each at the mean of its columns' points."""
         data, problem = self.problem.data, self.problem
         trusted = data.rows(data.reference)
-        for k, q in enumerate(columns):
-            weight = np.repeat(problem.weights[:, q], data.row_counts) * data.row_shares
-            shares = problem.reference_shares[problem.fold[q]]
-            weight[trusted] = problem.weights[data.reference, q] * shares
+        for slot in np.unique(self.group[columns]):
+            mine = np.flatnonzero(self.group[columns] == slot)
+            members = columns[mine]
+            weight = np.repeat(problem.weights[:, members].mean(axis=1), data.row_counts)
+            weight *= data.row_shares
+            shares = problem.reference_shares[problem.fold[members]]
+            weight[trusted] = problem.weights[data.reference, members] @ shares / len(members)
             rows = np.flatnonzero(weight)
             X = data.X[rows]
-            V = row_curvature(X @ W[:, k]) * weight[rows, None]
-            self._own(q, np.stack([X.T @ (X * v[:, None]) for v in V.T]))
+            V = row_curvature(X @ W[:, mine].mean(axis=1)) * weight[rows, None]
+            V = V.astype(X.dtype)
+            curvature = np.stack([X.T @ (X * v[:, None]) for v in V.T])
+            self._own(members[0], curvature)
+            self.group[members] = self.group[members[0]]

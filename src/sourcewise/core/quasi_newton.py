@@ -79,10 +79,12 @@ def minimise_columns(
         direction = -_two_loop(g.value, pairs, precondition, columns)
         slope = inner(g.value, direction)
         done = -0.5 * slope <= tol * g.floor
+        # The last step is known already and costs nothing more.
+        solution[:, columns[done]] = W[:, done] + direction[:, done]
         if iteration >= max_iter:
+            solution[:, columns[~done]] = W[:, ~done]
             done[:] = True
         if done.any():
-            solution[:, columns[done]] = W[:, done]
             if on_stop is not None:
                 on_stop(int(done.sum()))
             keep = ~done

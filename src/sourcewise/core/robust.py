@@ -111,8 +111,9 @@ class RobustProblem:
         if np.isfinite(self.threshold):
             mass *= pregibon_slope(losses[:, 0], self.threshold)
         rooted = np.sqrt(p * (1.0 - p) * mass[:, None])
-        grams = ((X * root[:, None]).T @ (X * root[:, None]) for root in rooted.T)
-        return np.stack([inverse_with_ridge(gram, self.ridge[:, column]) for gram in grams])
+        scaled = (X * root[:, None] for root in rooted.T)
+        # A product of an array with its own transpose takes half the work.
+        return np.stack([inverse_with_ridge(A.T @ A, self.ridge[:, column]) for A in scaled])
 
     @cached_property
     def _sample(self) -> tuple[IntArray, FloatArray]:
@@ -140,10 +141,9 @@ class RobustProblem:
         sign = (1.0 - 2.0 * y).astype(scores.dtype)[:, None]
         against = scores[:, :, 0] * sign
         e = np.exp(-np.abs(against))
-        e += 1.0
-        losses = np.log(e) + np.maximum(against, 0.0)
-        # The label's probability is exp(-loss).
-        residual = -sign * np.expm1(-losses)
+        losses = np.log1p(e) + np.maximum(against, 0.0)
+        # Probability of the other class, without cancellation on either side.
+        residual = np.where(against >= 0.0, sign, sign * e) / (1.0 + e)
         return losses, residual[:, :, None]
 
 
@@ -200,8 +200,11 @@ def minimise_robust(
         slope = inner(gradient, direction)
         done = -0.5 * slope <= tol * np.abs(value)
         if iteration == max_iter:
+            direction[:, ~done] = 0.0
             done[:] = True
-        solution[:, columns[done]], objective[columns[done]] = W[:, done], value[done]
+        # The last step is known already; at its end the objective can only be lower.
+        solution[:, columns[done]] = W[:, done] + direction[:, done]
+        objective[columns[done]] = value[done]
         if done.all():
             break
         moved, value_there, gradient_there, stuck = _search(

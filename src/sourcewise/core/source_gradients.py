@@ -120,6 +120,13 @@ class SourceGradients:
                 G += _weigh(sums[:, :, leader_of], weights)
         return self._finish(G)
 
+    def from_sums(self, sums: FloatArray, W: FloatArray, columns: IntArray) -> Gradient:
+        """Gradients at points where the sources' sums are known, one column of them a point."""
+        G = self._reference_sums(W, columns)
+        weights = self.problem.weights[:, columns].copy()
+        weights[self.problem.data.reference] = 0.0
+        return self._finish(G + _weigh(sums, weights))
+
     def _finish(self, G: FloatArray) -> Gradient:
         d = len(G) - self.outputs
         return Gradient(G[:d], -np.einsum("kpk->p", G[d:], dtype=np.float64))
@@ -194,6 +201,38 @@ def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
     if len(sums) == 1:
         return np.asarray(sums[0] * weights[0].astype(sums.dtype)[:, None])
     return np.asarray(np.einsum("sepk,sp->epk", sums, weights.astype(sums.dtype)))
+
+
+def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ask every source about some models of two classes.
+
+    Parameters
+    ----------
+    data : SourceData
+    W : array of shape (n_features, n_points, 1)
+
+    Returns
+    -------
+    sums : array of shape (n_sources, n_features + 1, n_points, 1)
+        Share-weighted sums over the rows of (x, label) times residual: gradients of the sources'
+        mean losses, and how much probability the labels did not get.
+    losses : array of shape (n_sources, n_points)
+        Mean log-losses.
+    """
+    labels = (2.0 * data.y - 1.0).astype(data.X.dtype)[:, None]
+    d, n_points, _ = W.shape
+    flat = np.ascontiguousarray(W).reshape(d, n_points)
+    sums = np.empty((data.n_sources, d + 1, n_points, 1), dtype=W.dtype)
+    losses = np.empty((data.n_sources, n_points))
+    for i, rows in enumerate(data.slices()):
+        X, sign, shares = data.X[rows], labels[rows], data.row_shares[rows]
+        scores = X @ flat
+        P = residuals(scores, sign, (n_points, 1))
+        losses[i] = shares @ np.logaddexp(0.0, -sign * scores)
+        P *= shares[:, None].astype(P.dtype)
+        sums[i, :d, :, 0] = X.T @ P
+        sums[i, d:, :, 0] = sign.T @ P
+    return sums, losses
 
 
 def group_sources(data: SourceData) -> list[SourceGroup]:

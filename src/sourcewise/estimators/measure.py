@@ -10,7 +10,13 @@ import numpy as np
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
-from sourcewise.core.discrepancy.evidence import compare, reference_evidence, source_evidence
+from sourcewise.core.discrepancy.evidence import (
+    ReferenceEvidence,
+    SourceEvidence,
+    compare,
+    reference_evidence,
+    source_evidence,
+)
 from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
@@ -112,13 +118,19 @@ def _measure_local(pool: Pool, asked: Sequence[int], setting: float) -> Measured
         evidence = part if evidence is None else evidence.append(part)
         report_progress("discrepancies", len(evidence.sizes), len(asked))
     assert evidence is not None  # some source was asked
+    return from_evidence(pool, reference, evidence)
+
+
+def from_evidence(pool: Pool, reference: ReferenceEvidence, evidence: SourceEvidence) -> Measured:
+    """Turn what reference and sources have told each other into discrepancies."""
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
     sides = tuple(compare(reference, evidence, s) for s in range(1 + len(pool.folds.held_out)))
     own = reference.losses[0]
     return Measured(
         local_discrepancies(sides[0], evidence.p_values),
         np.stack([without.values for without in sides[1:]]),
         float(own.var(ddof=1)),
-        float(know_nothing_loss(trusted[1], shares, data.n_classes) - own @ shares),
+        float(know_nothing_loss(pool.trusted[1], shares, pool.data.n_classes) - own @ shares),
         sides,
     )
 
@@ -128,10 +140,9 @@ def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
 
     That takes two untrusted sources and many fits, so it is left to the default learners.
     """
-    if not (pool.protocol.second_look and measured.sides and pool.features is not None):
-        return measured
     asked = [i for i in range(pool.data.n_sources) if i != pool.data.reference]
-    if len(asked) < 2 or not isinstance(pool.family, LogisticFamily | RidgeFamily):
+    ours = isinstance(pool.family, LogisticFamily | RidgeFamily)
+    if not (ours and pool.protocol.second_look and measured.sides and len(asked) > 1):
         return measured
     look = second_look(
         pool.data,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +67,17 @@ def choose_local_setting(pool: Pool) -> float:
     return float(settings[np.argmin(per_row @ shares)])
 
 
-def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> tuple[Selection, Any]:
+def select(
+    pool: Pool,
+    measured: Measured,
+    trade_offs: np.ndarray,
+    fit: Callable[[WeightedProblems], Any] | None = None,
+) -> tuple[Selection, Any]:
     """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
 
-    Also returns the chosen pair's model of the first fold, which the final one will be near, or
-    None where nothing had to be chosen.
+    Whoever knows some of the fits already may bring a ``fit`` of their own, from weightings to
+    models under all settings. Also returns the chosen pair's model of the first fold, which the
+    final one will be near, or None where nothing had to be chosen.
     """
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
@@ -78,9 +85,12 @@ def select(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> tuple[Sele
         return Selection(trade_offs, settings, nothing, nothing, (0, 0)), None
     X, y = pool.trusted
     problems, same = candidates(pool, measured, trade_offs)
-    models = pool.family.fit_grid(
-        problems, settings, on_fit=counter("selection", len(problems.weights) * len(settings))
-    )
+    if fit is not None:
+        models = fit(problems)
+    else:
+        models = pool.family.fit_grid(
+            problems, settings, on_fit=counter("selection", len(problems.weights) * len(settings))
+        )
     losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
     losses = losses.reshape(len(problems.weights), len(settings), -1)[same]
     losses = losses.reshape(len(held_out), len(trade_offs) * len(settings), -1)

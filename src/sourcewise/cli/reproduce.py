@@ -1,0 +1,194 @@
+"""``sourcewise reproduce``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sourcewise.cli import options as o
+from sourcewise.cli.entry import INTERRUPT, complain
+from sourcewise.cli.output import check_output
+from sourcewise.cli.progress import progress_bars
+from sourcewise.experiments.catalog import make_study
+from sourcewise.experiments.grid import Only
+from sourcewise.experiments.results import METHODS
+from sourcewise.experiments.runner import estimate as estimate_cost
+from sourcewise.experiments.runner import run_study
+from sourcewise.progress import listening
+
+WINDOW = 900.0  # seconds; runs of one grid differ a lot
+REPORT_EVERY = 60.0  # seconds between lines where nobody watches a bar
+
+NO_OUTPUT = "Say where the results go with -o FILE (or ask for the cost alone with --estimate)."
+KEPT = "Interrupted; finished runs are kept in {path}, and the same command continues."
+
+
+class StudyName(StrEnum):
+    """The paper's studies."""
+
+    products = "products"
+    all_products = "all-products"
+    animals = "animals"
+
+
+def reproduce(
+    study: Annotated[
+        StudyName,
+        typer.Argument(
+            help="products: 20 books and 20 non-books; all-products: each product against all "
+            "others; animals: attributes under six corruptions.",
+            show_default=False,
+        ),
+    ],
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="DATA",
+            help="Folder with the published files, or data in their place: awa1 (animals), "
+            "fdu-mtl (products), synthetic (made on the fly).",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File of results (SQLite); continued if it exists.",
+            show_default=False,
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where awa1 or fdu-mtl are. Default: SOURCEWISE_DATA, ../shared/data, data.",
+            show_default=False,
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Repeats. Default: the paper's, 1000 (products), 1 (all-products), 100 (animals).",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELD=VALUES",
+            help="Run a part: target, corruption, n, p or repeat, values separated by commas. "
+            "May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help=f"Methods to run, separated by commas. Default: all ({', '.join(METHODS)}).",
+            show_default=False,
+        ),
+    ] = None,
+    seed: o.Seed = 0,
+    jobs: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Worker processes (results do not depend on it)."),
+    ] = 1,
+    estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate", help="Measure a few runs, print what the whole grid would take, stop."
+        ),
+    ] = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Run the paper's studies: its method, seven baselines, and our default beside them.
+
+    Killed at any moment it loses the run in progress; the same command continues.
+
+    Example: sourcewise reproduce animals --data synthetic --runs 1 --only target=flippers
+    --only corruption=label-bias --only p=1 -o results.sqlite
+    """
+    if output is None and not estimate:
+        raise ValueError(NO_OUTPUT)
+    check_output(output)
+    wanted = Only(only or [])
+    listed = tuple(name.strip() for name in methods.split(",")) if methods else METHODS
+    chosen = make_study(
+        study.value,
+        data,
+        folder=folder,
+        repeats=runs,
+        seed=seed,
+        methods=tuple(m for m in METHODS if m in listed) if set(listed) <= {*METHODS} else listed,
+        only=wanted,
+    )
+    if estimate:
+        with progress_bars(quiet):
+            cost = estimate_cost(chosen, wanted)
+        print(f"{cost.runs:,} runs; {cost.sampled} were measured.")
+        print(f"All of them: {in_words(cost.seconds)} of processor time", end="")
+        print(f", {in_words(cost.seconds / jobs)} with {jobs} processes." if jobs > 1 else ".")
+        return
+    assert output is not None
+    try:
+        with _progress(quiet):
+            progress = run_study(chosen, output, wanted, jobs=jobs)
+    except KeyboardInterrupt:
+        complain(KEPT.format(path=output))
+        raise typer.Exit(INTERRUPT) from None
+    if not quiet:
+        print(f"{progress.done:,} runs are in {output}.")
+
+
+def in_words(seconds: float) -> str:
+    """Say how long something takes."""
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.0f} seconds"
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[None]:
+    """Show a bar, or a line now and then where standard error is a file."""
+    if quiet or sys.stderr.isatty():
+        with progress_bars(quiet, WINDOW):
+            yield
+    else:
+        with listening(_Lines()):
+            yield
+
+
+class _Lines:
+    """Says how far the runs are, at most once a minute."""
+
+    def __init__(self) -> None:
+        self.began: tuple[float, int] | None = None
+        self.said = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Listen to one message."""
+        if stage != "runs":
+            return
+        now = time.monotonic()
+        if self.began is None:
+            self.began, self.said = (now, done), now
+        since, at_first = self.began
+        if now - self.said < REPORT_EVERY or done == at_first:
+            return
+        self.said = now
+        left = (now - since) / (done - at_first) * (total - done)
+        print(f"{done:,} of {total:,} runs, about {in_words(left)} left.", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""The paper's two studies: data, splits, runner, results, tables, figures."""

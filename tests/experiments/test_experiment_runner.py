@@ -1,0 +1,159 @@
+"""Results survive, resume to the last digit, and do not mix."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import small_studies
+from small_studies import animals, books, every_product, part, same_numbers
+
+from sourcewise.experiments.grid import Only
+from sourcewise.experiments.results import ResultsFile, Row, read_results
+from sourcewise.experiments.runner import estimate, run_study
+from sourcewise.progress import listening
+
+ROW = Row("animals", "black", "blur", 3, 1.0, 0, "paper", 0.25, 2.0, float("nan"), 0.1, 7)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    path = tmp_path_factory.mktemp("results") / "whole.sqlite"
+    progress = run_study(animals(), path, part())
+    assert (progress.done, progress.total) == (36, 36)
+    return read_results(path)
+
+
+def count(path):
+    try:
+        connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
+        try:
+            return connection.execute("SELECT count(*) FROM results").fetchone()[0]
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        return 0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_killed_and_resumed_it_has_the_numbers_of_an_uninterrupted_run(
+    tmp_path, uninterrupted, jobs
+):
+    path = tmp_path / "killed.sqlite"
+    script = Path(small_studies.__file__)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(path), str(jobs)],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    until = time.monotonic() + 100
+    while count(path) < 20 and time.monotonic() < until and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    there = count(path)
+    assert 20 <= there < len(uninterrupted)
+    told = []
+    with listening(lambda stage, done, total: told.append((stage, done, total))):
+        run_study(animals(), path, part())
+    same_numbers(read_results(path), uninterrupted)
+    first, last = told[0], told[-1]
+    assert first[0] == "runs" and 0 < first[1] < 36
+    assert last == ("runs", 36, 36)
+    # What was there is not run again.
+    assert len(told) == 1 + 36 - first[1]
+
+
+def test_parts_run_one_after_the_other_give_the_same_numbers(tmp_path, uninterrupted):
+    path = tmp_path / "parts.sqlite"
+    fields = ["target=black,flippers", "corruption=label-bias,blur"]
+    run_study(animals(), path, Only([*fields, "n=7", "repeat=1"]))
+    run_study(animals(methods=("all data",)), path, Only([*fields, "p=0.5"]))
+    run_study(animals(), path, Only(fields))
+    same_numbers(read_results(path), uninterrupted)
+
+
+def test_what_is_finished_is_not_run_again(tmp_path):
+    path = tmp_path / "r.sqlite"
+    study, only = books(repeats=1, methods=("reference only",)), Only(["n=0,10"])
+    run_study(study, path, only)
+    study.run = None
+    progress = run_study(study, path, only)
+    assert (progress.done, progress.total) == (2, 2)
+
+
+def test_results_of_other_settings_are_not_mixed(tmp_path):
+    path = tmp_path / "r.sqlite"
+    only = Only(["n=0", "target=black", "corruption=blur", "repeat=0"])
+    run_study(animals(methods=("reference only",)), path, only)
+    before = read_results(path)
+    with pytest.raises(ValueError, match=r"r\.sqlite holds results of other settings \(seed: '0'"):
+        run_study(animals(methods=("reference only",), seed=1), path, only)
+    study = animals(methods=("reference only",))
+    study.data.X[0, 0] += 1
+    with pytest.raises(ValueError, match="fingerprint"):
+        run_study(study, path, only)
+    same_numbers(read_results(path), before)
+    assert before.settings["data"] == "synthetic"
+    assert before.settings["rows per group"] == "60"
+
+
+def test_a_batch_of_rows_is_written_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with ResultsFile(path, {"study": "animals"}) as file:
+        with pytest.raises(sqlite3.IntegrityError):
+            file.add([ROW, ROW._replace(error=None, n=7)])
+        assert file.keys() == set()
+        file.add([ROW])
+        assert file.keys() == {ROW[:7]}
+    results = read_results(path)
+    assert len(results) == 1
+    for name, value in ROW._asdict().items():
+        np.testing.assert_equal(results.columns[name][0], value)
+    assert [p.name for p in tmp_path.iterdir()] == ["r.sqlite"]
+
+
+def test_what_is_no_file_of_results_is_refused(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("something else " * 100)
+    for attempt in (lambda: read_results(path), lambda: ResultsFile(path, {})):
+        with pytest.raises(ValueError, match=r"notes\.txt is not a file of results"):
+            attempt()
+    with pytest.raises(ValueError, match="no file of results"):
+        read_results(tmp_path / "missing")
+    assert path.read_text() == "something else " * 100
+
+
+def test_the_other_studies_run(tmp_path):
+    path = tmp_path / "r.sqlite"
+    run_study(every_product(), path, Only(["target=0002247399,0007447868"]))
+    columns = read_results(path).columns
+    assert set(columns["target"]) == {"0002247399", "0007447868"}
+    assert len(columns["error"]) == 8
+    assert (columns["error"] < 0.5).all()
+
+
+def test_the_estimate_counts_the_whole_grid():
+    cost = estimate(animals(repeats=3, methods=("all data",)), Only(["target=black,blue"]))
+    assert cost.runs == 6 * (1 + 6 * 2 * 2)
+    assert cost.sampled == 3 + 5
+    assert cost.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("colour=red", "field among target, corruption, n, p, repeat"),
+        ("n", "field among"),
+        ("n=", "field among"),
+        ("n=4", "--only n=4: the study has no such n; choose among 0, 3, 7"),
+        ("target=wings", "no such target"),
+    ],
+)
+def test_a_part_that_does_not_exist_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        animals().tasks(Only([text]))
