@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS
-from sourcewise.experiments.results import DTYPES, Results, ResultsFile, Row
+from sourcewise.experiments.results import ResultsFile, Row
+from sourcewise.experiments.study_errors import FIELDS, Studies, arrange
 
 SETTINGS = {"sourcewise": "9.9", "data": "synthetic", "seed": "5"}
 
@@ -22,12 +23,8 @@ def rows_of(study, target, corruption, n, p, errors):
 
 def results_of(rows, **settings):
     """Results as they would be read from a file with these rows."""
-    by_field = zip(*rows, strict=True) if rows else [()] * len(Row._fields)
-    columns = {
-        name: np.array(values, dtype=DTYPES[name])
-        for name, values in zip(Row._fields, by_field, strict=True)
-    }
-    return Results(SETTINGS | settings, columns)
+    rows = [row[: len(FIELDS)] for row in rows]
+    return Studies(SETTINGS | settings, arrange([rows] if rows else []))
 
 
 def write_results(path, rows, **settings):

@@ -12,7 +12,7 @@ from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
 from sourcewise.cli.tables import ResultsFile, beside
 from sourcewise.experiments.figures import draw_figures
-from sourcewise.experiments.results import read_results
+from sourcewise.experiments.study_errors import read_studies
 
 
 def figures(
@@ -50,7 +50,7 @@ def figures(
 
     Example: sourcewise figures animals.sqlite -o figures
     """
-    pictures = draw_figures(read_results(results), target=target, share=share)
+    pictures = draw_figures(read_studies(results), target=target, share=share)
     folder = beside(results, "figures") if output is None else output
     write_folder(
         folder,

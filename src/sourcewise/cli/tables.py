@@ -10,7 +10,7 @@ import typer
 from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
 from sourcewise.experiments.layout import FORMATS, as_text
-from sourcewise.experiments.results import read_results
+from sourcewise.experiments.study_errors import read_studies
 from sourcewise.experiments.tables import build_sheets
 
 ResultsFile = Annotated[
@@ -39,7 +39,7 @@ def tables(
 
     Example: sourcewise tables animals.sqlite -o tables
     """
-    sheets = build_sheets(read_results(results))
+    sheets = build_sheets(read_studies(results))
     folder = beside(results, "tables") if output is None else output
     write_folder(
         folder,

@@ -18,8 +18,7 @@ from sourcewise.experiments.names import (
     PRODUCTS,
     REFERENCE,
 )
-from sourcewise.experiments.results import Results
-from sourcewise.experiments.study_errors import StudyErrors, study_errors
+from sourcewise.experiments.study_errors import Studies, StudyErrors
 from sourcewise.experiments.summaries import summarise
 from sourcewise.experiments.tables import check_not_empty, studies_in_words
 
@@ -79,13 +78,13 @@ class Picture:
 
 
 def draw_figures(
-    results: Results, *, target: str | None = None, share: float | None = None
+    studies: Studies, *, target: str | None = None, share: float | None = None
 ) -> list[Picture]:
     """Draw figure 1, figure 2 or both, whichever the results have the numbers for.
 
     Parameters
     ----------
-    results : Results
+    studies : Studies
     target : str, optional
         Attribute of figure 2; the paper's, "black", if there is one, else the first.
     share : float, optional
@@ -99,17 +98,16 @@ def draw_figures(
         import matplotlib
     except ImportError as error:
         raise ImportError(MATPLOTLIB_MISSING) from error
-    check_not_empty(results)
-    products, animals = study_errors(results, PRODUCTS), study_errors(results, ANIMALS)
-    data = results.settings.get("data", "not recorded")
+    check_not_empty(studies)
+    data = studies.settings.get("data", "not recorded")
     pictures = []
     with matplotlib.rc_context(LOOKS):
-        if products is not None:
-            pictures.append(_figure_1(products, data))
-        if animals is not None:
-            pictures.append(_figure_2(animals, data, target, share))
+        if PRODUCTS in studies.errors:
+            pictures.append(_figure_1(studies.errors[PRODUCTS], data))
+        if ANIMALS in studies.errors:
+            pictures.append(_figure_2(studies.errors[ANIMALS], data, target, share))
     if not pictures:
-        raise ValueError(NO_FIGURE.format(studies=studies_in_words(results)))
+        raise ValueError(NO_FIGURE.format(studies=studies_in_words(studies)))
     return pictures
 
 

@@ -1,13 +1,21 @@
-"""Results of one study as one array."""
+"""Errors of a study's runs as one array, read from a file of results."""
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS, in_order
-from sourcewise.experiments.results import Results
+from sourcewise.experiments.results import NO_RESULTS, NOT_RESULTS, Row
+
+# Of a row: its key and its error.
+FIELDS = Row._fields[: Row._fields.index("error") + 1]
+BATCH = 100_000
 
 
 @dataclass(frozen=True)
@@ -53,36 +61,100 @@ class StudyErrors:
         )
 
 
-def study_errors(results: Results, study: str) -> StudyErrors | None:
-    """Lay out one study's rows; None if there are none.
+@dataclass(frozen=True)
+class Studies:
+    """What a file of results holds.
+
+    Attributes
+    ----------
+    settings : dict of str
+    errors : dict of StudyErrors
+        By the name of the study.
+    """
+
+    settings: dict[str, str]
+    errors: dict[str, StudyErrors]
+
+
+def read_studies(path: Path) -> Studies:
+    """Read the errors of a file of results, finished or not.
+
+    The paper's grid has eleven million rows: they are laid out as they come, without a list of all.
 
     Parameters
     ----------
-    results : Results
-    study : str
+    path : Path
     """
-    rows = results.columns["study"] == study
-    if not rows.any():
-        return None
-    part = {name: values[rows] for name, values in results.columns.items()}
-    axes, places = [], []
-    for name, known in [
-        ("method", METHODS),
-        ("p", None),
-        ("corruption", CORRUPTIONS),
-        ("n", None),
-        ("target", None),
-        ("repeat", None),
-    ]:
-        found, code = np.unique(part[name], return_inverse=True)
-        values = found.tolist()
-        if name == "p":
-            values = values[::-1]  # the paper starts with p = 1
-        elif known is not None:
-            values = in_order(known, values)
-        rank = {value: k for k, value in enumerate(values)}
+    if not path.is_file():
+        raise ValueError(NO_RESULTS.format(path=path))
+    try:
+        connection = sqlite3.connect(path, timeout=60.0)
+        try:
+            settings = dict(connection.execute("SELECT key, value FROM settings"))
+            rows = connection.execute(f"SELECT {', '.join(FIELDS)} FROM results")
+            return Studies(settings, arrange(_batches(rows)))
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError as error:
+        raise ValueError(NOT_RESULTS.format(path=path)) from error
+
+
+def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErrors]:
+    """Lay rows out as arrays, a study each.
+
+    Parameters
+    ----------
+    batches : iterable of sequences of rows
+        A row is a tuple by the names of `FIELDS`.
+    """
+    met: dict[str, dict[Any, int]] = {name: {} for name in FIELDS[:-1]}
+    codes: dict[str, list[np.ndarray]] = {name: [] for name in met}
+    errors = []
+    for batch in batches:
+        columns = dict(zip(FIELDS, zip(*batch, strict=True), strict=True))
+        for name, known in met.items():
+            places = (known.setdefault(value, len(known)) for value in columns[name])
+            codes[name].append(np.fromiter(places, np.int32, len(batch)))
+        errors.append(np.array(columns["error"], dtype=np.float64))
+    if not errors:
+        return {}
+    place = {name: np.concatenate(codes.pop(name)) for name in met}
+    error = np.concatenate(errors)
+    return {
+        study: _one_study(met, place, error, place["study"] == code)
+        for study, code in met["study"].items()
+    }
+
+
+def _one_study(
+    met: dict[str, dict[Any, int]],
+    place: dict[str, np.ndarray],
+    error: np.ndarray,
+    rows: np.ndarray,
+) -> StudyErrors:
+    axes, positions = [], []
+    for name in ("method", "p", "corruption", "n", "target", "repeat"):
+        code = place[name][rows]
+        used = np.bincount(code, minlength=len(met[name])) > 0
+        values = _ordered(name, [value for value, k in met[name].items() if used[k]])
+        position = np.zeros(len(met[name]), dtype=np.int32)
+        for k, value in enumerate(values):
+            position[met[name][value]] = k
         axes.append(values)
-        places.append(np.array([rank[value] for value in found.tolist()])[code])
-    errors = np.full([len(axis) for axis in axes], np.nan)
-    errors[tuple(places)] = part["error"]
-    return StudyErrors(*axes, values=errors)
+        positions.append(position[code])
+    cube = np.full([len(values) for values in axes], np.nan)
+    cube[tuple(positions)] = error[rows]
+    return StudyErrors(*axes, values=cube)
+
+
+def _ordered(name: str, values: list[Any]) -> list[Any]:
+    if name == "method":
+        return in_order(METHODS, values)
+    if name == "corruption":
+        return in_order(CORRUPTIONS, values)
+    return sorted(values, reverse=name == "p")  # the paper starts with p = 1
+
+
+def _batches(rows: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+    while batch := rows.fetchmany(BATCH):
+        yield batch

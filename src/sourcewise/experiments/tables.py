@@ -7,8 +7,7 @@ from sourcewise.experiments.layout import Sheet
 from sourcewise.experiments.names import ALL_PRODUCTS, ANIMALS, PRODUCTS
 from sourcewise.experiments.paper_numbers import on_published_data
 from sourcewise.experiments.products_tables import all_products_sheet, books_sheet
-from sourcewise.experiments.results import Results
-from sourcewise.experiments.study_errors import study_errors
+from sourcewise.experiments.study_errors import Studies
 
 EMPTY = "The results are empty: no run is finished yet; let 'sourcewise reproduce' go on."
 UNKNOWN_STUDIES = "The results hold no study with tables; they hold {studies}."
@@ -16,44 +15,42 @@ MADE_BY = "Made by sourcewise {sourcewise}, seed {seed}, data: {data}."
 STAND_IN = "The data stand in for the paper's, so its numbers are not shown."
 
 
-def build_sheets(results: Results) -> list[Sheet]:
+def build_sheets(studies: Studies) -> list[Sheet]:
     """Make every table that the results have the numbers for.
 
     Parameters
     ----------
-    results : Results
+    studies : Studies
 
     Returns
     -------
     list of Sheet
     """
-    check_not_empty(results)
-    published = on_published_data(results.settings)
-    remarks = provenance(results.settings)
+    check_not_empty(studies)
+    published = on_published_data(studies.settings)
+    remarks = provenance(studies.settings)
+    errors = studies.errors
     sheets = []
-    study = study_errors(results, ALL_PRODUCTS)
-    if study is not None:
-        sheets.append(all_products_sheet(study, remarks, published=published))
-    study = study_errors(results, PRODUCTS)
-    if study is not None:
-        sheets.append(books_sheet(study, remarks, published=published))
-    study = study_errors(results, ANIMALS)
-    if study is not None:
-        sheets += animals_sheets(study, remarks, published=published)
+    if ALL_PRODUCTS in errors:
+        sheets.append(all_products_sheet(errors[ALL_PRODUCTS], remarks, published=published))
+    if PRODUCTS in errors:
+        sheets.append(books_sheet(errors[PRODUCTS], remarks, published=published))
+    if ANIMALS in errors:
+        sheets += animals_sheets(errors[ANIMALS], remarks, published=published)
     if not sheets:
-        raise ValueError(UNKNOWN_STUDIES.format(studies=studies_in_words(results)))
+        raise ValueError(UNKNOWN_STUDIES.format(studies=studies_in_words(studies)))
     return sheets
 
 
-def check_not_empty(results: Results) -> None:
+def check_not_empty(studies: Studies) -> None:
     """Refuse results without a row."""
-    if not len(results):
+    if not studies.errors:
         raise ValueError(EMPTY)
 
 
-def studies_in_words(results: Results) -> str:
+def studies_in_words(studies: Studies) -> str:
     """Name the studies there are."""
-    return ", ".join(repr(name) for name in sorted(set(results.columns["study"].tolist())))
+    return ", ".join(map(repr, sorted(studies.errors)))
 
 
 def provenance(settings: dict[str, str]) -> list[str]:
