@@ -7,6 +7,7 @@ from experiments.made_up import animals_rows, products_rows, rows_of, write_resu
 from sourcewise.experiments import study_errors
 from sourcewise.experiments.names import CORRUPTIONS, METHODS
 from sourcewise.experiments.study_errors import FIELDS, arrange, read_studies
+from sourcewise.progress import listening
 
 
 def at(errors, row):
@@ -33,6 +34,16 @@ def test_every_row_is_where_it_belongs(tmp_path, monkeypatch, batch):
         assert at(studies.errors[row.study], row) == row.error
     there = sum(np.isfinite(errors.values).sum() for errors in studies.errors.values())
     assert there == len(rows)
+
+
+def test_whoever_waits_is_told_how_far_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(study_errors, "BATCH", 20)
+    rows = animals_rows(corruptions=("blur",), numbers=(10,), repeats=3)
+    path = write_results(tmp_path / "r.sqlite", rows)
+    heard = []
+    with listening(lambda *message: heard.append(message)):
+        read_studies(path)
+    assert heard == [("results", 20, 54), ("results", 40, 54), ("results", 54, 54)]
 
 
 def test_axes_are_in_the_papers_order(tmp_path):

@@ -10,6 +10,7 @@ import typer
 
 from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
+from sourcewise.cli.progress import progress_bars
 from sourcewise.cli.tables import ResultsFile, beside
 from sourcewise.experiments.figures import draw_figures
 from sourcewise.experiments.study_errors import read_studies
@@ -50,7 +51,9 @@ def figures(
 
     Example: sourcewise figures animals.sqlite -o figures
     """
-    pictures = draw_figures(read_studies(results), target=target, share=share)
+    with progress_bars(quiet):
+        studies = read_studies(results)
+    pictures = draw_figures(studies, target=target, share=share)
     folder = beside(results, "figures") if output is None else output
     write_folder(
         folder,

@@ -9,6 +9,7 @@ import typer
 
 from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
+from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.layout import FORMATS, as_text
 from sourcewise.experiments.study_errors import read_studies
 from sourcewise.experiments.tables import build_sheets
@@ -39,7 +40,9 @@ def tables(
 
     Example: sourcewise tables animals.sqlite -o tables
     """
-    sheets = build_sheets(read_studies(results))
+    with progress_bars(quiet):
+        studies = read_studies(results)
+    sheets = build_sheets(studies)
     folder = beside(results, "tables") if output is None else output
     write_folder(
         folder,

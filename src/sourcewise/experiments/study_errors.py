@@ -12,6 +12,7 @@ import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS, in_order
 from sourcewise.experiments.results import NO_RESULTS, NOT_RESULTS, Row
+from sourcewise.progress import counter
 
 # Of a row: its key and its error.
 FIELDS = Row._fields[: Row._fields.index("error") + 1]
@@ -91,8 +92,9 @@ def read_studies(path: Path) -> Studies:
         connection = sqlite3.connect(path, timeout=60.0)
         try:
             settings = dict(connection.execute("SELECT key, value FROM settings"))
+            (total,) = connection.execute("SELECT COUNT(*) FROM results").fetchone()
             rows = connection.execute(f"SELECT {', '.join(FIELDS)} FROM results")
-            return Studies(settings, arrange(_batches(rows)))
+            return Studies(settings, arrange(_batches(rows, total)))
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
@@ -155,6 +157,8 @@ def _ordered(name: str, values: list[Any]) -> list[Any]:
     return sorted(values, reverse=name == "p")  # the paper starts with p = 1
 
 
-def _batches(rows: sqlite3.Cursor) -> Iterator[list[tuple[Any, ...]]]:
+def _batches(rows: sqlite3.Cursor, total: int) -> Iterator[list[tuple[Any, ...]]]:
+    more = counter("results", total)
     while batch := rows.fetchmany(BATCH):
         yield batch
+        more(len(batch))
