@@ -48,7 +48,7 @@ class TestAnimals:
         ]
         for sheet in sheets:
             over_all, *each = sheet.tables
-            assert "all 6 corruptions" in over_all.title
+            assert "all corruptions (corruptions: 6, targets: 2" in over_all.title
             for table, corruption in zip(each, CORRUPTIONS.values(), strict=True):
                 assert corruption in table.title
             assert over_all.columns == ["n = 0", "n = 10", "n = 59"]
@@ -85,7 +85,7 @@ class TestAnimals:
             rows += rows_of("animals", "black", corruption, 10, 1.0, errors)
         (sheet,) = build_sheets(results_of(rows))
         assert cells(sheet.tables[0], "Reference only") == {"n = 0": "1/0/0", "n = 10": "6/0/0"}
-        assert "7 cells" in sheet.tables[0].title
+        assert "cells: 7," in sheet.tables[0].title
 
     def test_without_corruption_runs_of_any_corruption_will_do(self):
         rows = rows_of("animals", "black", "label-bias", 10, 1.0, {"paper": WON, "all data": LOST})
@@ -108,8 +108,8 @@ class TestAnimals:
         table = sheet.tables[1]
         assert cells(table, "All data") == {"n = 10": "2/0/0"}
         # Six baselines that were not run in three cells each, and one cell of the seventh.
-        assert "19 of 21 comparisons are missing" in table.notes[0]
-        assert "1 comparisons rest on fewer than 3 repeats" in table.notes[1]
+        assert "Comparisons missing: 19 of 21." in table.notes[0]
+        assert "fewer than 3 repeats: 1." in table.notes[1]
         record = next(r for r in sheet.records if r["baseline"] == "all data")
         assert (record["missing"], record["partial"]) == (1, 1)
 
@@ -202,7 +202,7 @@ class TestProducts:
         ]
         (sheet,) = build_sheets(results_of(rows))
         assert cells(sheet.tables[0], "Paper's method") == {"Error": "0.250 ± –"}
-        assert "1 runs are left out" in sheet.tables[0].notes[-1]
+        assert "lack them: 1." in sheet.tables[0].notes[-1]
 
     def test_by_number_of_non_books(self):
         (sheet,) = build_sheets(results_of(products_rows(), data="published"))

@@ -21,10 +21,10 @@ A_B_C = (
 )
 PRINTED = "The paper's own counts, of its method over 85 targets and 100 repeats, stand below ours."
 LEFT_OUT = (
-    "{missing} of {asked} comparisons are missing: the two methods have no two repeats in common "
-    "there, or not the same ones."
+    "Comparisons missing: {missing} of {asked}. The two methods have fewer than two repeats there, "
+    "or not the same ones."
 )
-PARTIAL = "{partial} comparisons rest on fewer than {repeats} repeats."
+PARTIAL = "Comparisons that rest on fewer than {repeats} repeats: {partial}."
 ONE_REPEAT = (
     "The animals results hold one repeat, and A/B/C need a standard deviation over repeats; run "
     "'sourcewise reproduce animals' with --runs 2 or more."
@@ -109,14 +109,14 @@ def _table(
         if any(printed[baseline, n] for n in numbers):
             lines.append(Line("", [printed[baseline, n] for n in numbers], printed=True))
     (share,) = study.shares
-    over = (
-        f"all {len(study.corruptions)} corruptions"
-        if corruption is None
-        else CORRUPTIONS.get(corruption, corruption)
-    )
+    if corruption is None:
+        over, how_many = "all corruptions", f"corruptions: {len(study.corruptions)}, "
+    else:
+        over, how_many = CORRUPTIONS.get(corruption, corruption), ""
+    cells = _number_of_cells(study, corruption, numbers)
     title = (
-        f"{SUBJECTS[subject]}, p = {share:g}, {over}: {len(study.targets)} targets, "
-        f"{len(study.repeats)} repeats, {_number_of_cells(study, corruption, numbers)} cells"
+        f"{SUBJECTS[subject]}, p = {share:g}, {over} ({how_many}targets: {len(study.targets)}, "
+        f"cells: {cells}, repeats: {len(study.repeats)})"
     )
     return Table(title, "Baseline", [f"n = {n}" for n in numbers], lines, _notes(study, counts))
 

@@ -14,7 +14,7 @@ from sourcewise.experiments.summaries import Summary, summarise
 
 PLUS_MINUS = "Mean error on the test rows ± its standard error."
 CUT_OFF = "Digits are cut off, not rounded, as in the paper's table."
-NOT_ALL = "{left_out} runs are left out, because some methods lack them."
+NOT_ALL = "Runs left out because some methods lack them: {left_out}."
 
 
 def all_products_sheet(study: StudyErrors, remarks: list[str], *, published: bool) -> Sheet:
@@ -38,7 +38,7 @@ def all_products_sheet(study: StudyErrors, remarks: list[str], *, published: boo
             }
         )
     table = Table(
-        f"Mean classification error over {_products(study)}, {summary.runs} runs",
+        f"Mean classification error (products: {len(study.targets)}, runs: {summary.runs})",
         "Algorithm",
         ["Error", "In the paper"] if published else ["Error"],
         lines,
@@ -75,9 +75,9 @@ def books_sheet(study: StudyErrors, remarks: list[str], *, published: bool) -> S
             for method, (low, high) in products_ranges().items()
         ]
     runs = sorted({summary.runs for summary in summaries})
-    shown = f"{runs[0]} runs" if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
+    shown = str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
     table = Table(
-        f"Mean classification error against the number n of non-books, {shown} each",
+        f"Mean classification error against the number n of non-books (runs for each: {shown})",
         "Algorithm",
         [f"n = {number}" for number in study.numbers],
         lines,
@@ -127,7 +127,3 @@ def _number(value: float) -> float | str:
 
 def _left_out(number: int) -> list[str]:
     return [NOT_ALL.format(left_out=number)] if number else []
-
-
-def _products(study: StudyErrors) -> str:
-    return "1 product" if len(study.targets) == 1 else f"{len(study.targets)} products"
