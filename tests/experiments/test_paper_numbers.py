@@ -5,7 +5,14 @@ from itertools import product
 import pytest
 
 from sourcewise.experiments import results
-from sourcewise.experiments.names import BASELINES, CORRUPTIONS, METHODS
+from sourcewise.experiments.names import (
+    ALL_PRODUCTS,
+    ANIMALS,
+    BASELINES,
+    CORRUPTIONS,
+    METHODS,
+    PRODUCTS,
+)
 from sourcewise.experiments.paper_numbers import (
     animals_numbers,
     on_published_data,
@@ -19,6 +26,14 @@ SHARES = (1.0, 0.5, 0.2)
 
 def test_every_method_has_a_title():
     assert set(METHODS) == set(results.METHODS)
+
+
+def test_names_are_those_that_the_runner_writes():
+    runner = pytest.importorskip("sourcewise.experiments.catalog")
+    corruptions = pytest.importorskip("sourcewise.experiments.corruptions")
+    assert tuple(CORRUPTIONS) == tuple(corruptions.CORRUPTIONS)
+    assert set(runner.STUDIES) == {PRODUCTS, ALL_PRODUCTS, ANIMALS}
+    assert on_published_data({"data": runner.PUBLISHED})
 
 
 def parts(cell):
