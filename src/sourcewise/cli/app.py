@@ -11,9 +11,11 @@ from sourcewise.cli.audit import audit
 from sourcewise.cli.demo import demo
 from sourcewise.cli.entry import BAD_INPUT, INTERRUPT, INTERRUPTED, complain
 from sourcewise.cli.export import export
+from sourcewise.cli.figures import figures
 from sourcewise.cli.fit import fit
 from sourcewise.cli.predict import predict
 from sourcewise.cli.reproduce import reproduce
+from sourcewise.cli.tables import tables
 
 # typer brings click along or vendors it, depending on its version.
 UsageProblem = typer.BadParameter.__mro__[2]
@@ -26,7 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, audit, fit, predict, export, reproduce):
+for command in (demo, audit, fit, predict, export, reproduce, tables, figures):
     app.command()(command)
 
 

@@ -9,7 +9,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,27 @@ def outputs(*paths: Path | None) -> Iterator[list[Path]]:
     except OSError as error:
         names = ", ".join(str(path) for path in wanted)
         raise ValueError(NOT_WRITABLE.format(path=names, why=_lower(error))) from error
+
+
+def write_folder(folder: Path, contents: dict[str, bytes]) -> None:
+    """Write files into a folder, all or none; a failure leaves no new folder behind either."""
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    paths = [folder / name for name in contents]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in paths:
+            check_output(path)
+        with staged(*paths) as temporary:
+            for file, content in zip(temporary, contents.values(), strict=True):
+                file.write_bytes(content)
+    except BaseException as problem:
+        for place in made:
+            with suppress(OSError):
+                place.rmdir()
+        if isinstance(problem, OSError):
+            message = NOT_WRITABLE.format(path=folder, why=_lower(problem))
+            raise ValueError(message) from problem
+        raise
 
 
 def _lower(error: OSError) -> str:

@@ -20,6 +20,7 @@ from rich.progress import (
 from sourcewise.progress import listening
 
 TITLES = {
+    "results": "Reading the results",
     "reading": "Reading the table",
     "discrepancies": "Comparing sources",
     "selection": "Choosing the trade-off",

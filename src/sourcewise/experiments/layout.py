@@ -1,0 +1,202 @@
+"""Tables as text, Markdown, CSV and LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+WIDTH = 80
+LATEX_WIDTH = 100  # characters of cells that go on a page, besides the first column
+IN_PAPER = "in the paper"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table.
+
+    Attributes
+    ----------
+    label : str
+    cells : list of str
+    bold : set of int
+        Columns whose cell stands out.
+    printed : bool
+        Whether these are the paper's own numbers, for the row above.
+    """
+
+    label: str
+    cells: list[str]
+    bold: frozenset[int] = frozenset()
+    printed: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as a reader sees it."""
+
+    title: str
+    corner: str
+    columns: list[str]
+    lines: list[Line]
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Tables that belong together: one file in each format.
+
+    Attributes
+    ----------
+    name : str
+        Of the files, without what says the format.
+    title : str
+    remarks : list of str
+        Sentences to be read before the tables.
+    tables : list of Table
+    records : list of dict
+        The same numbers, not rounded, one line each.
+    """
+
+    name: str
+    title: str
+    remarks: list[str]
+    tables: list[Table]
+    records: list[dict[str, Any]]
+
+
+def as_text(sheet: Sheet) -> str:
+    """Lay out for a terminal of 80 columns; a wide table becomes several, one below the other."""
+    parts = [*_filled(sheet.title), "=" * min(len(sheet.title), WIDTH), *_filled(*sheet.remarks)]
+    for table in sheet.tables:
+        parts += ["", *_filled(table.title), *_text_blocks(table), *_filled(*table.notes)]
+    return "\n".join(parts) + "\n"
+
+
+def as_markdown(sheet: Sheet) -> str:
+    """Lay out as Markdown (GitHub's tables)."""
+    parts = [f"# {sheet.title}", *sheet.remarks]
+    for table in sheet.tables:
+        parts.append(f"## {table.title}")
+        rows = [_pipes([table.corner, *table.columns])]
+        rows.append(_pipes(["---", *["---:"] * len(table.columns)]))
+        for line in table.lines:
+            cells = [f"**{c}**" if k in line.bold else c for k, c in enumerate(line.cells)]
+            if line.printed:
+                cells = [f"*{cell}*" if cell else "" for cell in cells]
+            rows.append(_pipes([f"*{IN_PAPER}*" if line.printed else line.label, *cells]))
+        parts.append("\n".join(rows))
+        parts += table.notes
+    return "\n\n".join(parts) + "\n"
+
+
+def as_csv(sheet: Sheet) -> str:
+    """Write the numbers behind the tables, one line each."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(sheet.records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(sheet.records)
+    return text.getvalue()
+
+
+def as_latex(sheet: Sheet) -> str:
+    r"""Write tables to be read in with ``\input``; they need no package."""
+    parts = [f"% {sentence}" for sentence in [sheet.title, *sheet.remarks]]
+    for table in sheet.tables:
+        parts += [
+            "",
+            r"\begin{table*}",
+            r"\centering\small\setlength{\tabcolsep}{3pt}",
+            rf"\caption{{{' '.join(map(_latex, [f'{table.title}.', *table.notes]))}}}",
+        ]
+        for block in _blocks(_widths(table), LATEX_WIDTH):
+            parts += [
+                *([] if block.start == 0 else [r"\par\medskip"]),
+                rf"\begin{{tabular}}{{| l || {' | '.join('c' * len(block))} |}}",
+                r"\hline",
+                _ampersands([table.corner, *(table.columns[k] for k in block)]),
+                r"\hline\hline",
+                *(_latex_row(line, block) for line in table.lines),
+                r"\hline",
+                r"\end{tabular}",
+            ]
+        parts.append(r"\end{table*}")
+    return "\n".join(parts) + "\n"
+
+
+def _latex_row(line: Line, block: range) -> str:
+    cells = [
+        rf"\textbf{{{_latex(line.cells[k])}}}" if k in line.bold else _latex(line.cells[k])
+        for k in block
+    ]
+    label = rf"\quad {IN_PAPER}" if line.printed else _latex(line.label)
+    return " & ".join([label, *cells]) + r" \\"
+
+
+FORMATS: dict[str, Callable[[Sheet], str]] = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
+
+
+def _text_blocks(table: Table) -> list[str]:
+    labels = [f"  {IN_PAPER}" if line.printed else line.label for line in table.lines]
+    first = max(len(label) for label in [table.corner, *labels])
+    widths = _widths(table)
+    rows = [table.columns, *(line.cells for line in table.lines)]
+    result = []
+    for block in _blocks(widths, WIDTH - first):
+        for label, cells in zip([table.corner, *labels], rows, strict=True):
+            shown = "".join(f"  {cells[k]:>{widths[k]}}" for k in block)
+            result.append(f"{label:<{first}}{shown}".rstrip())
+            if label is table.corner and cells is table.columns:
+                result.append("-" * (first + sum(widths[k] + 2 for k in block)))
+        result.append("")
+    return result[:-1]
+
+
+def _widths(table: Table) -> list[int]:
+    return [
+        max(len(name), *(len(line.cells[k]) for line in table.lines))
+        for k, name in enumerate(table.columns)
+    ]
+
+
+def _blocks(widths: list[int], room: int) -> list[range]:
+    """Share columns out among as few blocks as the room allows, all about as long."""
+    for number in range(1, len(widths) + 1):
+        ends = [round(k * len(widths) / number) for k in range(number + 1)]
+        blocks = [range(start, end) for start, end in pairwise(ends)]
+        if all(sum(widths[k] + 2 for k in block) <= room for block in blocks):
+            break
+    return blocks
+
+
+def _filled(*sentences: str) -> list[str]:
+    return [line for sentence in sentences for line in textwrap.wrap(sentence, WIDTH)]
+
+
+def _pipes(cells: list[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def _ampersands(cells: list[str]) -> str:
+    return " & ".join(map(_latex, cells)) + r" \\"
+
+
+SPECIAL = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "–": "--",
+}
+
+
+def _latex(text: str) -> str:
+    r"""Escape; ``n = 10`` is set as mathematics."""
+    escaped = "".join(SPECIAL.get(character, character) for character in text)
+    return re.sub(r"\b([np] = [\d.]*\d)", r"$\1$", escaped)

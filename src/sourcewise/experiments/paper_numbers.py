@@ -1,0 +1,55 @@
+"""The numbers that the paper printed."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+# What settings call the data that the paper used; all else stands in for it.
+PUBLISHED = "published"
+
+
+class Printed(NamedTuple):
+    """A mean error and its standard error, as printed."""
+
+    error: float
+    standard_error: float
+
+
+def on_published_data(settings: dict[str, str]) -> bool:
+    """Whether results can be held against the paper's."""
+    return settings.get("data") == PUBLISHED
+
+
+def products_numbers() -> dict[str, Printed]:
+    """Per method: table 1, all 957 products."""
+    return {method: Printed(**line) for method, line in _numbers()["products"].items()}
+
+
+def products_ranges() -> dict[str, tuple[float, float]]:
+    """Per method that the paper left out of figure 1: its smallest and largest mean error."""
+    return {method: (low, high) for method, (low, high) in _numbers()["products_ranges"].items()}
+
+
+def animals_numbers() -> dict[tuple[float, str | None, str, int], str]:
+    """Tables of A/B/C, by p, corruption (None: all of them), baseline and n."""
+    content = _numbers()
+    numbers: list[int] = content["animals_n"]
+    result = {}
+    for share, tables in content["animals"].items():
+        for corruption, lines in tables.items():
+            over_all = corruption == "all"
+            for baseline, line in lines.items():
+                cells = zip(numbers if over_all else numbers[1:], line.split(), strict=True)
+                for number, cell in cells:
+                    key = (float(share), None if over_all else corruption, baseline, number)
+                    result[key] = cell
+    return result
+
+
+@cache
+def _numbers() -> Any:
+    path = files("sourcewise.experiments") / "data" / "paper_numbers.json"
+    return json.loads(path.read_text(encoding="utf-8"))
