@@ -35,6 +35,7 @@ LABEL_UNSEEN = (
     "trusted rows with that label or drop its rows."
 )
 SOURCE_UNNAMED = "Row {row} has no source name (it is {value!r}); name every row's source."
+SOURCE_UNKNOWN = "The model has no source {source!r}; name one of model.sources_ for every row."
 SOURCE_EMPTY = (
     "Source {source!r} has no rows of positive sample weight; drop it or check sample_weight."
 )
@@ -164,6 +165,18 @@ def check_source_names(sources: Any, n_rows: int) -> tuple[list[Any], np.ndarray
             row = int(np.flatnonzero(codes == position)[0])
             raise ValueError(SOURCE_UNNAMED.format(row=row, value=name))
     return list(table), codes
+
+
+def check_source_positions(sources: Any, names: list[Any]) -> np.ndarray:
+    """Position of each row's source among the names of a fitted model, from names or positions."""
+    values = _plain_array(sources).tolist()
+    position = {name: k for k, name in enumerate(names)}
+    unknown = [value for value in values if value not in position]
+    if not unknown:
+        return np.array([position[value] for value in values], dtype=np.intp)
+    if all(_is_whole(value, at_least=0) and value < len(names) for value in values):
+        return np.array(values, dtype=np.intp)
+    raise ValueError(SOURCE_UNKNOWN.format(source=unknown[0]))
 
 
 def _plain_array(sources: Any) -> np.ndarray:

@@ -33,7 +33,7 @@ def test_noise_is_in_units_of_each_feature():
     noise = feature_noise(X, y, scale=2.0, random_state=0).X - X
     np.testing.assert_allclose(noise.std(axis=0)[:4] / X.std(axis=0)[:4], 2.0, rtol=0.15)
     assert (noise[:, 4] == 0).all()
-    with pytest.raises(ValueError, match="scale must not be negative"):
+    with pytest.raises(ValueError, match="scale must be a number that is not negative"):
         feature_noise(X, y, scale=-1.0)
 
 
@@ -53,7 +53,7 @@ def test_duplicates_keep_the_number_of_rows():
     assert len(copies) == 3
     original = {tuple(row): label for row, label in zip(X, y, strict=True)}
     assert all(original[tuple(r)] == t for r, t in zip(done.X, done.y, strict=True))
-    with pytest.raises(ValueError, match="n_distinct must be at least 1"):
+    with pytest.raises(ValueError, match="n_distinct must be a whole number, at least 1"):
         duplicate_rows(X, y, n_distinct=0)
 
 

@@ -296,6 +296,30 @@ class TestScikitLearn:
             2.0 * model.source_weights_ @ model.discrepancies_
         )
 
+    def test_the_bound_speaks_of_models_like_the_fitted_one(self, class_pool):
+        X, y, sources = class_pool()
+        for unit in (1.0, 1000.0):
+            model = classifier(trade_off=1.0).fit(unit * X, y, sources=sources)
+            bound = model.generalization_bound(X=unit * X)
+            # Whatever the unit of X, the scores are what they were; the intercept is a feature.
+            norm = np.hypot(np.linalg.norm(model.coef_), model.intercept_[0])
+            radius = np.hypot(np.linalg.norm(unit * X, axis=1).max(), 1.0)
+            expected = norm * radius / np.sqrt(model.source_sizes_)
+            np.testing.assert_allclose(bound.complexities, expected)
+        given = model.generalization_bound(radius=3.0, norm_bound=2.0)
+        np.testing.assert_allclose(given.complexities, 6.0 / np.sqrt(model.source_sizes_))
+
+    def test_the_bound_knows_the_sources_by_name(self, class_pool):
+        X, y, sources = class_pool()
+        model = classifier(trade_off=1.0).fit(X, y, sources=sources)
+        draw = {"complexity": "monte-carlo", "X": X, "random_state": 0}
+        named = model.generalization_bound(sources=sources, **draw)
+        positions = [model.sources_.tolist().index(name) for name in sources]
+        numbered = model.generalization_bound(sources=positions, **draw)
+        np.testing.assert_array_equal(named.complexities, numbered.complexities)
+        with pytest.raises(ValueError, match="no source 'nobody'"):
+            model.generalization_bound(sources=np.append(sources[1:], "nobody"), **draw)
+
 
 @pytest.mark.parametrize("discrepancy", ["plug-in", "cross-fit"])
 def test_p_values_that_wait_are_those_of_a_model_that_keeps_no_data(class_pool, discrepancy):

@@ -130,3 +130,14 @@ def test_clone_and_theory(number_pool):
     X, y, sources = number_pool()
     model = clone(regressor(trade_off="theory")).fit(X, y, sources=sources)
     assert model.trade_off_ == theory_trade_off()
+
+
+def test_the_bound_is_told_in_units_of_the_reference(number_pool):
+    X, y, sources = number_pool()
+    bounds = [
+        SourceWeightedRegressor(reference="gold", trade_off=1.0, random_state=0)
+        .fit(X, unit * y + shift, sources=sources)
+        .generalization_bound(X=X)
+        for unit, shift in ((1.0, 0.0), (100.0, -7.0))
+    ]
+    np.testing.assert_allclose(bounds[0].complexities, bounds[1].complexities, rtol=1e-6)

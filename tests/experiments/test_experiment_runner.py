@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import small_studies
-from small_studies import animals, books, every_product, part, same_numbers
 
+from experiments import small_studies
+from experiments.small_studies import animals, books, every_product, part, same_numbers
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.results import ResultsFile, Row, read_results
 from sourcewise.experiments.runner import estimate, run_study

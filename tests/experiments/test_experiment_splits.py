@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from small_studies import animals, books, every_product, part
 
+from experiments.small_studies import animals, books, every_product, part
 from sourcewise.experiments import studies
 from sourcewise.experiments.bench import Bench
 from sourcewise.experiments.corruptions import CORRUPTIONS, corrupt_groups

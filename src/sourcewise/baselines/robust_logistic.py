@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sourcewise.core.robust import (
     minimise_robust,
     scores_start,
 )
+from sourcewise.core.row_space import RowSpace
 
 AUTHORS_PENALTIES = 2.0 ** np.arange(-5, 5)  # l, on the mean loss
 AUTHORS_STEPS = (100, 500)  # in cross-validation, and for the final model
@@ -113,13 +115,17 @@ class RobustLogistic(Baseline):
             raise ValueError(f"threshold must be positive; got {self.threshold!r}.")
 
     def _fit(self, work: Workbench) -> None:
+        # Neither the loss nor the penalty knows a basis.
+        space = RowSpace.of(work.pool.data.X)
+        pool = work.pool
+        work = Workbench(replace(pool, data=pool.data.with_features(space.X)))
         grid = Grid.of_all_rows(work, self._settings(work), self.threshold)
         if self.optimizer == "gradient-descent":
             best, model, self.objective_ = grid.descend()
         else:
             best, model, self.objective_ = grid.minimise()
         self.C_ = float(grid.settings[best])
-        self._set_linear(work, model)
+        self._set_linear(work, space.back(model))
 
     def _settings(self, work: Workbench) -> np.ndarray:
         if self.optimizer == "quasi-newton" and not work.pool.protocol.as_given:

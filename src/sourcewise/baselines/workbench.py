@@ -11,6 +11,7 @@ import numpy as np
 from sourcewise.baselines.local import NEWTON_TOL, constant_penalty, half_models, local_models
 from sourcewise.core.curvature import Pilots
 from sourcewise.core.linear import WeightedProblems, kept_shares
+from sourcewise.core.logistic import MANY_FEATURES
 from sourcewise.core.newton import newton_logistic
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import total_weight
@@ -134,8 +135,9 @@ class Workbench:
 
     def _uses_few_rows(self, weights: np.ndarray) -> bool:
         data = self.pool.data
-        used = data.row_counts[weights.any(axis=0)].sum()
-        return data.n_classes <= 2 and bool(used <= FEW_ROWS * data.X.shape[1])
+        used, d = data.row_counts[weights.any(axis=0)].sum(), data.X.shape[1]
+        few = used <= FEW_ROWS * d and min(used, d) <= MANY_FEATURES
+        return data.n_classes <= 2 and bool(few)
 
     def problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:
         """All weightings, each for all rows and without each validation fold."""

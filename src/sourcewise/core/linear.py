@@ -7,16 +7,23 @@ outside the core and offer the same two calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from sourcewise.core.curvature import Pilots
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.logistic import fit_logistic, n_outputs, probabilities
+from sourcewise.core.logistic import (
+    MANY_FEATURES,
+    fit_logistic,
+    n_outputs,
+    probabilities,
+    solve_with_ridge,
+)
 from sourcewise.core.logistic_grid import solve_grid
+from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_gradients import GridProblem
 from sourcewise.core.stacked import fit_logistic_stacked
 
@@ -142,14 +149,17 @@ class LogisticFamily:
         self, X: FloatArray, y: IntArray, row_weights: FloatArray, settings: FloatArray
     ) -> FloatArray:
         """Coefficients of shape (n_models, n_outputs, n_features)."""
-        return fit_logistic(
-            X,
-            y,
-            row_weights,
-            settings,
-            n_classes=self.n_classes,
-            penalty=self._penalty(X.shape[1]),
-            tol=self.tol,
+        space = RowSpace.of(X)
+        return space.back(
+            fit_logistic(
+                space.X,
+                y,
+                row_weights,
+                settings,
+                n_classes=self.n_classes,
+                penalty=self._penalty(space.X.shape[1]),
+                tol=self.tol,
+            )
         )
 
     def predict(self, models: FloatArray, X: FloatArray) -> FloatArray:
@@ -196,14 +206,18 @@ class LogisticFamily:
             taken = starts[runs, None] + np.minimum(position, counts[runs, None] - 1)
             weights = np.where(inside, row_weights[taken], 0.0)[:, :, None]
             weights = np.where(fold[taken][:, :, None] == np.arange(k), 0.0, weights)
-            models[(first[runs, None] + np.arange(k)).ravel(), 0] = fit_logistic_stacked(
-                X[taken],
+            space = RowSpace.of(X[taken])
+            fitted = fit_logistic_stacked(
+                space.X,
                 y[taken],
                 weights,
                 C=setting,
-                penalty=self._penalty(d),
+                penalty=self._penalty(space.X.shape[2]),
                 tol=max(self.tol, LOCAL_TOL),
-            ).reshape(-1, d)
+            )
+            models[(first[runs, None] + np.arange(k)).ravel(), 0] = space.back(fitted).reshape(
+                -1, d
+            )
         return models
 
     def fit_grid(
@@ -216,6 +230,8 @@ class LogisticFamily:
     ) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
+        space = RowSpace.of(problems.data.X)
+        data = problems.data.with_features(space.X)
         width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))
         # Problems of neighbouring weights start from each other, so they must share a batch.
         order = np.lexsort((problems.fold, problems.weights[:, problems.data.reference]))
@@ -226,22 +242,22 @@ class LogisticFamily:
             parts.append(
                 solve_grid(
                     GridProblem(
-                        data=problems.data,
+                        data=data,
                         weights=np.repeat(scaled, n_settings, axis=0).T,
                         C=np.tile(settings, len(chosen)),
                         fold=np.repeat(problems.fold[chosen] + 1, n_settings),
                         reference_shares=problems.reference_shares,
-                        penalty=self._penalty(problems.data.X.shape[1]),
+                        penalty=self._penalty(data.X.shape[1]),
                     ),
                     # What is fitted from nearby is the final model: its digits will be looked at.
                     tol=self.tol if start is None else 1e-3 * self.tol,
-                    start=None if start is None else start[0],
+                    start=None if start is None else space.into(start[0]),
                     pilots=pilots,
                     on_stop=on_fit,
                 )
             )
         models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
-        return np.asarray(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
+        return space.back(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
 
 
 def like_runs(counts: IntArray, n_folds: IntArray, n_features: int) -> list[IntArray]:
@@ -282,14 +298,21 @@ class RidgeFamily:
         self, X: FloatArray, y: FloatArray, row_weights: FloatArray, settings: FloatArray
     ) -> FloatArray:
         """Coefficients of shape (n_models, 1, n_features)."""
+        space = RowSpace.of(X)
+        X = space.X
         columns, which = np.unique(row_weights, axis=1, return_inverse=True)
         grams = np.stack([X.T @ (X * r[:, None]) for r in columns.T])
         moments = (columns * y[:, None]).T @ X
         which = which.ravel()
-        return self._solve(grams[which], moments[which], settings)
+        return space.back(self._solve(grams[which], moments[which], settings))
 
     def _solve(self, grams: FloatArray, moments: FloatArray, settings: FloatArray) -> FloatArray:
         d = moments.shape[1]
+        if d > MANY_FEATURES:  # half the work, and one system at a time
+            ridge = self._penalty(d) / settings[:, None]
+            return np.stack(
+                [solve_with_ridge(G, q, b) for G, q, b in zip(grams, ridge, moments, strict=True)]
+            )[:, None, :]
         system = grams + np.eye(d) * (self._penalty(d) / settings[:, None])[:, None, :]
         return np.linalg.solve(system, moments[:, :, None]).transpose(0, 2, 1)
 
@@ -316,14 +339,14 @@ class RidgeFamily:
         parts = []
         for s in np.flatnonzero(n_folds):
             rows = slice(starts[s], starts[s] + counts[s])
-            weighted = X[rows] * row_weights[rows, None]
+            space = RowSpace.of(X[rows])
+            Z, weighted = space.X, space.X * row_weights[rows, None]
             members = [fold[rows] == f for f in range(n_folds[s])]
-            grams = np.stack([X[rows][m].T @ weighted[m] for m in members])
+            grams = np.stack([Z[m].T @ weighted[m] for m in members])
             moments = np.stack([y[rows][m] @ weighted[m] for m in members])
             settings = np.full(n_folds[s], setting)
-            parts.append(
-                self._solve(grams.sum(axis=0) - grams, moments.sum(axis=0) - moments, settings)
-            )
+            models = self._solve(grams.sum(axis=0) - grams, moments.sum(axis=0) - moments, settings)
+            parts.append(space.back(models))
         return np.concatenate(parts)
 
     def fit_grid(
@@ -333,33 +356,56 @@ class RidgeFamily:
         start: FloatArray | None = None,
         on_fit: Callable[[int], None] | None = None,
     ) -> FloatArray:
-        """Fit all problems under all settings from the sources' Gram matrices: one pass."""
+        """Fit all problems under all settings, from Gram matrices."""
+        space = RowSpace.of(problems.data.X)
+        problems = replace(problems, data=problems.data.with_features(space.X))
         data = problems.data
         d = data.X.shape[1]
-        grams = np.empty((data.n_sources, d, d))
-        moments = np.empty((data.n_sources, d))
-        for i, rows in enumerate(data.slices()):
-            weighted = data.X[rows] * data.row_shares[rows, None]
-            grams[i] = data.X[rows].T @ weighted
-            moments[i] = data.y[rows] @ weighted
-        trusted = data.rows(data.reference)
-        X_t, y_t, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
+        # Sources of fewer rows than features are smaller than their Gram matrices.
+        by_source = d <= MANY_FEATURES or len(data.X) > data.n_sources * d
+        weighted_moments = _moments_by_source(problems) if by_source else _moments_by_row(problems)
         models = np.empty((len(problems.weights), len(settings), 1, d))
-        fold_moments = {}
-        for f in np.unique(problems.fold[problems.fold >= 0]):
-            weighted = X_t * kept_shares(shares, problems.held_out[f])[:, None]
-            fold_moments[int(f)] = (X_t.T @ weighted, y_t @ weighted)
-        for p, (alpha, f) in enumerate(zip(problems.weights, problems.fold, strict=True)):
-            G, b = np.tensordot(alpha, grams, axes=1), alpha @ moments
-            if f >= 0:
-                G_f, b_f = fold_moments[int(f)]
-                G = G + alpha[data.reference] * (G_f - grams[data.reference])
-                b = b + alpha[data.reference] * (b_f - moments[data.reference])
+        for p, (G, b) in enumerate(weighted_moments):
             models[p] = self._solve(
-                np.broadcast_to(problems.totals[p] * G, (len(settings), d, d)),
-                np.broadcast_to(problems.totals[p] * b, (len(settings), d)),
+                np.broadcast_to(G, (len(settings), d, d)),
+                np.broadcast_to(b, (len(settings), d)),
                 settings,
             )
             if on_fit is not None:
                 on_fit(len(settings))
-        return models.reshape(-1, 1, d)
+        return space.back(models.reshape(-1, 1, d))
+
+
+def _moments_by_source(problems: WeightedProblems) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield every problem's Gram matrix and moments, from those of each source: one pass."""
+    data = problems.data
+    d = data.X.shape[1]
+    grams = np.empty((data.n_sources, d, d))
+    moments = np.empty((data.n_sources, d))
+    for i, rows in enumerate(data.slices()):
+        weighted = data.X[rows] * data.row_shares[rows, None]
+        grams[i] = data.X[rows].T @ weighted
+        moments[i] = data.y[rows] @ weighted
+    trusted = data.rows(data.reference)
+    X_t, y_t, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
+    fold_moments = {}
+    for f in np.unique(problems.fold[problems.fold >= 0]):
+        weighted = X_t * kept_shares(shares, problems.held_out[f])[:, None]
+        fold_moments[int(f)] = (X_t.T @ weighted, y_t @ weighted)
+    for p, (alpha, f) in enumerate(zip(problems.weights, problems.fold, strict=True)):
+        G, b = np.tensordot(alpha, grams, axes=1), alpha @ moments
+        if f >= 0:
+            G_f, b_f = fold_moments[int(f)]
+            G = G + alpha[data.reference] * (G_f - grams[data.reference])
+            b = b + alpha[data.reference] * (b_f - moments[data.reference])
+        yield problems.totals[p] * G, problems.totals[p] * b
+
+
+def _moments_by_row(problems: WeightedProblems) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Yield the same from the rows themselves."""
+    data = problems.data
+    for p in range(len(problems.weights)):
+        weight = problems.row_weights(p)
+        used = np.flatnonzero(weight)
+        weighted = data.X[used] * weight[used, None]
+        yield data.X[used].T @ weighted, data.y[used] @ weighted

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dposv, dpotrf, dpotri
 from scipy.special import logsumexp
 
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
 
+MANY_FEATURES = 200  # beyond, matrices of that size are what a fit costs
 # Gradients after which a column that is still running gets a curvature of its own. Several classes
 # wait longer: their curvature is only block-diagonal, and the update learns what it leaves out.
 REFRESH = 8
@@ -157,6 +158,19 @@ def inverse_with_ridge(curvature: FloatArray, ridge: FloatArray) -> FloatArray:
     lower += lower.T
     lower[np.arange(d), np.arange(d)] *= 0.5
     return np.asarray(lower, dtype=ridge.dtype)
+
+
+def solve_with_ridge(curvature: FloatArray, ridge: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve ``(curvature + diag(ridge)) x = right`` by Cholesky."""
+    d = len(ridge)
+    H = np.array(curvature, dtype=np.float64)
+    H[np.arange(d), np.arange(d)] += ridge
+    _, x, failed = dposv(H, right, overwrite_a=1)
+    if failed:  # no penalty to speak of and features that repeat each other
+        H = np.array(curvature, dtype=np.float64)
+        H[np.arange(d), np.arange(d)] += ridge
+        return np.asarray(np.linalg.lstsq(H, right)[0])
+    return np.asarray(x)
 
 
 def centre_outputs(steps: FloatArray) -> FloatArray:

@@ -18,16 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.curvature import Pilots, SourceCurvature
-from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.logistic import centre_outputs, inverse_with_ridge, row_curvature
+from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.logistic import (
+    MANY_FEATURES,
+    centre_outputs,
+    inverse_with_ridge,
+    row_curvature,
+)
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
 from sourcewise.core.source_gradients import GridProblem, SourceGradients
+from sourcewise.core.wide_grid import solve_wide_grid
 
 MAX_PILOTS = 3
 PILOT_TOL = 1e-6
 CHEAP_ROWS = (
     20  # times the features: with so few rows, exact curvature costs no more than inverting
 )
+HUGE = 500  # features of which no matrix for every source is kept, however many rows there are
 PATIENCE = 3  # gradients before a column counts as slow
 RENEW_CHEAP = 2  # gradients between renewals of slow columns of few rows
 RENEW_DEAR = 15  # gradients after which other columns renew theirs: it costs dozens of gradients
@@ -64,8 +71,12 @@ def solve_grid(
     -------
     coef : array of shape (n_columns, n_outputs, n_features)
     """
-    gradients = SourceGradients(problem)
     leaders, leader_of, alike = _leaders(problem)
+    if pilots is None and is_wide(problem.data):
+        return solve_wide_grid(
+            problem, leaders, leader_of, tol=tol, start=start, max_iter=max_iter, on_stop=on_stop
+        )
+    gradients = SourceGradients(problem)
     first = None
     if start is not None:
         near = np.repeat(start.T[:, None, :], len(leaders), axis=1)
@@ -92,6 +103,12 @@ def solve_grid(
             problem, gradients, steps, near, followers, tol, max_iter, first, on_stop
         )
     return W.transpose(1, 2, 0)
+
+
+def is_wide(data: SourceData) -> bool:
+    """Whether matrices of the size of the features are what costs, in time or in memory."""
+    n, d = data.X.shape
+    return bool(d > MANY_FEATURES and (n <= CHEAP_ROWS * d or d > HUGE))
 
 
 def _minimise(

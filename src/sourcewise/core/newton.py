@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.row_space import RowSpace
 
 MAX_ITER = 200
 OVERSHOOT = 0.5  # a step is shortened when the slope at its end exceeds this share of the first
@@ -43,6 +44,11 @@ def newton_logistic(
     -------
     coef : array of shape (n_weightings, n_settings, n_features)
     """
+    if np.ptp(penalty[:-1]) == 0.0:  # then any basis will do
+        space = RowSpace.of(X)
+        if space.basis is not None:
+            few = np.append(penalty[: space.X.shape[1] - 1], penalty[-1])
+            return space.back(newton_logistic(space.X, y, row_weights, C, penalty=few, tol=tol))
     coef = np.empty((len(row_weights), len(C), X.shape[1]))
     narrow = X.astype(np.float32)  # for Hessians, which need not be exact
     sign = 1.0 - 2.0 * y

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sourcewise.corruption.contract import Corrupted, choose_rows
+from sourcewise.corruption.contract import (
+    Corrupted,
+    check_number,
+    check_rows,
+    choose_rows,
+    like,
+)
 
 
 def shuffle_features(
@@ -31,15 +37,16 @@ def shuffle_features(
     >>> shuffle_features([[1, 2, 3]], [0], permutation=[2, 0, 1]).X
     array([[3, 1, 2]])
     """
-    X, y = _table(X), np.array(y)
+    given = X
+    X, y = _table(X, y)
     mask, rng = choose_rows(len(y), p, random_state)
     order = draw_permutation(X.shape[1], rng) if permutation is None else np.asarray(permutation)
-    if sorted(order.tolist()) != list(range(X.shape[1])):
+    if order.ndim != 1 or sorted(order.tolist()) != list(range(X.shape[1])):
         raise ValueError(
             f"permutation must hold each of the column numbers 0 to {X.shape[1] - 1} once."
         )
     X[mask] = X[mask][:, order]
-    return Corrupted(X, y, mask)
+    return Corrupted(like(given, X), y, mask)
 
 
 def draw_permutation(n_features: int, random_state: Any) -> np.ndarray:
@@ -69,13 +76,14 @@ def feature_noise(
     >>> (noisy.X != [[0.0, 1.0], [2.0, 1.0]]).tolist()
     [[True, False], [True, False]]
     """
-    if not scale >= 0:
-        raise ValueError(f"scale must not be negative; got {scale!r}.")
-    X, y = _floats(X), np.array(y)
+    check_number(scale, "scale", "must be a number that is not negative", least=0.0)
+    given = X
+    X, y = _floats(X, y)
     mask, rng = choose_rows(len(y), p, random_state)
     noise = rng.standard_normal((int(mask.sum()), X.shape[1]))
-    X[mask] += (scale * X.std(axis=0) * noise).astype(X.dtype)
-    return Corrupted(X, y, mask)
+    if mask.any():
+        X[mask] += (scale * X.std(axis=0) * noise).astype(X.dtype)
+    return Corrupted(like(given, X), y, mask)
 
 
 def feature_scale(
@@ -97,19 +105,34 @@ def feature_scale(
     >>> feature_scale([[1.0, 2.0]], [0], factor=100).X
     array([[100., 200.]])
     """
-    X, y = _floats(X), np.array(y)
+    given = X
+    X, y = _floats(X, y)
     mask, _ = choose_rows(len(y), p, random_state)
-    X[mask] = X[mask] * np.asarray(factor)
-    return Corrupted(X, y, mask)
+    factors = np.asarray(factor)
+    if factors.dtype.kind not in "iuf" or factors.shape not in ((), (X.shape[1],)):
+        raise ValueError(
+            f"factor must be one number, or one for each of {X.shape[1]} columns; got {factor!r}."
+        )
+    X[mask] = X[mask] * factors
+    return Corrupted(like(given, X), y, mask)
 
 
-def _table(X: Any) -> np.ndarray:
-    X = np.array(X)
+def _table(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    X, y = check_rows(X, y)
     if X.ndim != 2:
         raise ValueError(f"X must be a table of rows and columns; got {X.ndim} dimensions.")
-    return X
+    return X, y
 
 
-def _floats(X: Any) -> np.ndarray:
-    X = _table(X)
-    return X if X.dtype.kind == "f" else X.astype(np.float64)
+def _floats(X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    names = getattr(X, "columns", None)
+    X, y = _table(X, y)
+    if X.dtype.kind == "f":
+        return X, y
+    for position, column in enumerate(X.T):
+        try:
+            column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            name = position if names is None else names[position]
+            raise ValueError(f"Column {name!r} of X does not hold numbers.") from error
+    return X.astype(np.float64), y

@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.corruption.contract import Corrupted, choose_rows
+from sourcewise.corruption.contract import (
+    Corrupted,
+    check_class_labels,
+    check_rows,
+    choose_rows,
+    like,
+)
 
 
 def label_bias(
@@ -30,12 +36,30 @@ def label_bias(
     >>> y
     array([1, 1, 1])
     """
-    X, y = np.array(X), np.array(y)
+    given = X
+    X, y = check_rows(X, y)
     mask, _ = choose_rows(len(y), p, random_state)
-    if label is not None and y.dtype.kind in "US":
-        y = y.astype(np.result_type(y, np.array(label)))  # room for a longer label
-    y[mask] = np.unique(y)[-1] if label is None else label
-    return Corrupted(X, y, mask)
+    if label is None and len(y):
+        label = np.unique(y)[-1]
+    if len(y):
+        y = _with_room(y, label)
+        y[mask] = label
+    return Corrupted(like(given, X), y, mask)
+
+
+def _with_room(y: np.ndarray, label: Any) -> np.ndarray:
+    """Labels of a type that holds one more label without cutting it short."""
+    if np.ndim(label) > 0:
+        raise ValueError(f"label must be one label; got {label!r}.")
+    new = np.array(label)
+    if y.dtype == object:
+        return y
+    if y.dtype.kind in "US":
+        return y.astype(np.result_type(y, new))
+    if new.dtype.kind not in "biuf":
+        raise ValueError(f"label {label!r} is no number, and the labels in y are.")
+    fits = np.can_cast(new.dtype, y.dtype) or bool(new.astype(y.dtype) == new)
+    return y if fits else y.astype(np.result_type(y, new))
 
 
 def shuffle_labels(X: Any, y: Any, *, p: float = 1.0, random_state: Any = None) -> Corrupted:
@@ -47,10 +71,11 @@ def shuffle_labels(X: Any, y: Any, *, p: float = 1.0, random_state: Any = None) 
     >>> int(y.sum())
     3
     """
-    X, y = np.array(X), np.array(y)
+    given = X
+    X, y = check_rows(X, y)
     mask, rng = choose_rows(len(y), p, random_state)
     y[mask] = rng.permutation(y[mask])
-    return Corrupted(X, y, mask)
+    return Corrupted(like(given, X), y, mask)
 
 
 def flip_labels(
@@ -76,14 +101,26 @@ def flip_labels(
     >>> flip_labels([[0], [1]], ["no", "yes"]).y.tolist()
     ['yes', 'no']
     """
-    X, y = np.array(X), np.array(y)
+    given = X
+    X, y = check_rows(X, y)
+    check_class_labels(y, "flip_labels")
     known = np.unique(y if classes is None else classes)
     if len(known) < 2:
         raise ValueError("flip_labels needs at least two classes; pass classes=<all labels>.")
     mask, _ = choose_rows(len(y), p, random_state)
-    position = np.searchsorted(known, y[mask])
+    position = _positions(y[mask], known)
+    y = y.astype(np.result_type(y, known))  # room for a longer label
     y[mask] = known[(position + 1) % len(known)]
-    return Corrupted(X, y, mask)
+    return Corrupted(like(given, X), y, mask)
+
+
+def _positions(labels: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Position of each label among the known ones."""
+    where = {label: k for k, label in enumerate(known.tolist())}
+    unknown = [label for label in labels.tolist() if label not in where]
+    if unknown:
+        raise ValueError(f"The label {unknown[0]!r} is not among classes; list all labels there.")
+    return np.array([where[label] for label in labels.tolist()], dtype=np.intp)
 
 
 def class_confusion(
@@ -117,7 +154,9 @@ def class_confusion(
     >>> class_confusion([[0]] * 3, ["cat", "dog", "fox"], confusion=always_cat).y.tolist()
     ['cat', 'cat', 'fox']
     """
-    X, y = np.array(X), np.array(y)
+    given = X
+    X, y = check_rows(X, y)
+    check_class_labels(y, "class_confusion")
     known = np.unique(y) if classes is None else np.array(classes)
     table = _half_confused(len(known)) if confusion is None else np.asarray(confusion, dtype=float)
     if table.shape != (len(known), len(known)):
@@ -128,15 +167,12 @@ def class_confusion(
     if (table < 0).any() or not np.allclose(table.sum(axis=1), 1.0):
         raise ValueError("Each row of confusion must hold probabilities that sum to 1.")
     mask, rng = choose_rows(len(y), p, random_state)
-    where = {label: k for k, label in enumerate(known.tolist())}
-    unknown = [label for label in y[mask].tolist() if label not in where]
-    if unknown:
-        raise ValueError(f"The label {unknown[0]!r} is not among classes; list all labels there.")
-    position = np.array([where[label] for label in y[mask].tolist()], dtype=np.intp)
+    position = _positions(y[mask], known)
     cumulative = np.cumsum(table, axis=1)[position]
     drawn = (rng.uniform(size=len(position))[:, None] >= cumulative).sum(axis=1)
+    y = y.astype(np.result_type(y, known))
     y[mask] = known[np.minimum(drawn, len(known) - 1)]
-    return Corrupted(X, y, mask)
+    return Corrupted(like(given, X), y, mask)
 
 
 def _half_confused(n_classes: int) -> np.ndarray:

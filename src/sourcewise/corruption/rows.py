@@ -6,7 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.corruption.contract import Corrupted, choose_rows
+from sourcewise.corruption.contract import (
+    Corrupted,
+    check_number,
+    check_rows,
+    choose_rows,
+    like,
+)
 
 
 def duplicate_rows(
@@ -30,13 +36,15 @@ def duplicate_rows(
     >>> len(set(X[:, 0].tolist()))
     1
     """
-    if not n_distinct >= 1:
-        raise ValueError(f"n_distinct must be at least 1; got {n_distinct!r}.")
-    X, y = np.array(X), np.array(y)
+    check_number(n_distinct, "n_distinct", "must be a whole number, at least 1", least=1)
+    if n_distinct != int(n_distinct):
+        raise ValueError(f"n_distinct must be a whole number, at least 1; got {n_distinct!r}.")
+    given = X
+    X, y = check_rows(X, y)
     mask, rng = choose_rows(len(y), p, random_state)
     chosen = np.flatnonzero(mask)
     if len(chosen):
-        kept = rng.permutation(chosen)[:n_distinct]
+        kept = rng.permutation(chosen)[: int(n_distinct)]
         copied = kept[np.arange(len(chosen)) % len(kept)]
         X[chosen], y[chosen] = X[copied], y[copied]
-    return Corrupted(X, y, mask)
+    return Corrupted(like(given, X), y, mask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sourcewise.core.folds import named_seed
-from sourcewise.corruption.contract import Corrupted
+from sourcewise.corruption.contract import Corrupted, check_rows, like
 from sourcewise.corruption.features import (
     draw_permutation,
     feature_noise,
@@ -103,12 +104,17 @@ def corrupt_sources(
     ([0, 1, 1, 0, 1, 0], ['a', 'b'])
     """
     corrupt = _corruption(kind)
-    X, y = np.array(X), np.array(y)
+    given = X
+    X, y = check_rows(X, y)
     names, codes = check_source_names(sources, n_rows_of(X))
     protected = {check_reference(names, name) for name in _listed(protect)}
     free = [i for i in range(len(names)) if i not in protected]
-    if not 0 <= n <= len(free):
-        raise ValueError(f"n must be between 0 and {len(free)}, the unprotected sources; got {n}.")
+    whole = isinstance(n, numbers.Integral) and not isinstance(n, bool)
+    if not whole or not 0 <= n <= len(free):
+        raise ValueError(
+            f"n must be between 0 and {len(free)}, the unprotected sources; got {n!r}."
+        )
+    _check_options(corrupt, options)
     rng = check_random_state(random_state)
     seed = int(rng.randint(2**31 - 1))
     chosen = sorted(rng.permutation(free)[:n].tolist())
@@ -124,7 +130,7 @@ def corrupt_sources(
         X = X.astype(np.result_type(X, done.X), copy=False)
         y = y.astype(np.result_type(y, done.y), copy=False)
         X[rows], y[rows], mask[rows] = done
-    return CorruptedSources(X, y, mask, [names[i] for i in chosen])
+    return CorruptedSources(like(given, X), y, mask, [names[i] for i in chosen])
 
 
 def _corruption(kind: Any) -> Callable[..., Corrupted]:
@@ -136,6 +142,19 @@ def _corruption(kind: Any) -> Callable[..., Corrupted]:
             "a function."
         )
     return KINDS[kind]
+
+
+def _check_options(corrupt: Callable[..., Corrupted], options: dict[str, Any]) -> None:
+    parameters = inspect.signature(corrupt).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    for name in options:
+        if name not in parameters:
+            known = [each for each in parameters if each not in ("X", "y", "p", "random_state")]
+            raise ValueError(
+                f"{corrupt.__name__} has no option {name!r}; it has "
+                f"{', '.join(map(repr, known)) or 'none'}."
+            )
 
 
 def _listed(protect: Any) -> list[Any]:

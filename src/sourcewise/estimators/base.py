@@ -292,8 +292,25 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def generalization_bound(
         self, *, delta: float = 0.05, **complexity: Any
     ) -> GeneralizationBound:
-        """Theorem 1 at the fitted weights; see :func:`sourcewise.generalization_bound`."""
+        """Theorem 1 at the fitted weights; see :func:`sourcewise.generalization_bound`.
+
+        ``sources`` are names here. For the default learner ``norm_bound`` is by default the norm
+        of the fitted model in the units of ``X``, its intercept counted as the coefficient of a
+        constant feature. Chosen after the fact like that it makes the bound an estimate: for a
+        guarantee pass a number that you would have named before.
+        """
         check_is_fitted(self)
+        if complexity.get("sources") is not None:
+            complexity["sources"] = validation.check_source_positions(
+                complexity["sources"], self.sources_.tolist()
+            )
+        if complexity.get("norm_bound") is None and hasattr(self, "coef_"):
+            complexity["norm_bound"] = self._model_norm() or np.finfo(float).tiny
+            if complexity.get("radius") is not None:
+                complexity["radius"] = float(np.hypot(complexity["radius"], 1.0))
+            if complexity.get("X") is not None:
+                X = self._check_new_features(complexity["X"])
+                complexity["X"] = np.column_stack([X, np.ones(len(X))])
         return generalization_bound(
             self.source_weights_,
             self.discrepancies_,
@@ -303,6 +320,10 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         )
 
     # -- for subclasses ----------------------------------------------------------------------
+
+    def _model_norm(self) -> float:
+        """Norm of the default learner's coefficients and intercept, in the units of the loss."""
+        return float(np.linalg.norm(np.append(self.coef_, self.intercept_)))
 
     def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         raise AssertionError("implemented by the classifier and the regressor")

@@ -29,6 +29,7 @@ from sourcewise.core.discrepancy.pooled import (
 from sourcewise.core.folds import named_rank, named_seed
 from sourcewise.core.linear import LogisticFamily, RidgeFamily, kept_shares
 from sourcewise.core.losses import clipped_squared_loss
+from sourcewise.core.row_space import in_row_space
 from sourcewise.estimators.pool import Pool
 from sourcewise.progress import report_progress
 
@@ -197,12 +198,19 @@ def _measure_linear(
     seeds = np.array([named_seed(pool.seed, pool.names[i]) for i in positions])
     trusted = data.rows(0)
     plug_in = pool.discrepancy == "plug-in"
+    given = data
+    if plug_in:
+        data = in_row_space(data)
     moments = source_moments(data) if plug_in else None
 
     def find(rows: SourceData, known: Moments | None, n_permutations: int) -> Discrepancies:
         if plug_in:
             return plug_in_discrepancies(
-                rows, n_permutations=n_permutations, source_seeds=seeds, moments=known
+                rows,
+                n_permutations=n_permutations,
+                source_seeds=seeds,
+                moments=known,
+                tested=given,
             )
         return cross_fit_discrepancies(
             rows,

@@ -81,6 +81,10 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
         self.coef_ = coef[0] * self._target_scale
         self.intercept_ = float(intercept[0] * self._target_scale + self._target_centre)
 
+    def _model_norm(self) -> float:
+        intercept = self.intercept_ - self._target_centre
+        return float(np.linalg.norm(np.append(self.coef_, intercept)) / self._target_scale)
+
     def predict(self, X: Any) -> np.ndarray:
         """Predicted value of each row."""
         X = self._check_new_features(X)

@@ -22,6 +22,7 @@ from sourcewise.core.discrepancy.separation import (
     reference_norm,
     separating_models,
 )
+from sourcewise.core.row_space import in_row_space
 
 
 def cross_fit_discrepancies(
@@ -105,6 +106,11 @@ def cross_fit_discrepancies(
         folds = assign_folds(data, n_folds, seed=seed, source_seeds=source_seeds)
     elif not np.isin(folds[data.row_shares > 0.0], np.arange(n_folds)).all():
         raise ValueError(f"Folds have to lie between 0 and {n_folds - 1}.")
+    # The ridge is relative to the mean over the features that there are, not over coordinates.
+    n_features = data.X.shape[1]
+    given = data
+    data = in_row_space(data)
+    relative_ridge *= data.X.shape[1] / n_features
     generators = source_generators(data, seed, source_seeds, purpose=0)
     reference = source_rows(data, data.reference)
     reference_folds = folds[reference.positions]
@@ -143,7 +149,9 @@ def cross_fit_discrepancies(
         parts = [np.flatnonzero(fold_of_row == f) for f in range(n_folds)]
         if data.n_classes == 0:
             parts = [np.arange(len(fold_of_row))]
-            statistic = moment_statistic(pooled)
+            statistic = moment_statistic(
+                pool(source_rows(given, i), source_rows(given, data.reference))
+            )
         else:
             # The ridge of the value would give away who is who; this one no permutation changes.
             mean_squares = pooled.weights @ pooled.X**2 / pooled.weights.sum()

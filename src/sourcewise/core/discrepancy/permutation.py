@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.moments import SourceRows, ridge_solution, weighted_moments
+from sourcewise.core.row_space import RowSpace
 
 # Entries of one rows-by-permutations array; 32 MB in double precision.
 _BLOCK_ENTRIES = 2**22
@@ -210,6 +211,7 @@ def moment_statistic(pooled: PooledRows) -> Statistic:
     shares = weights / weights.sum()
     u = _standardised(pooled.targets, shares)
     phi = _standardised(np.hstack([u * pooled.X, u, u**2]), shares)
+    phi = RowSpace.of(phi).X  # once standardised, any basis gives the same statistic
     correlation, _ = weighted_moments(phi, u, shares)
     inverse = ridge_solution(correlation[None], np.eye(phi.shape[1])[None], 0.1)[0]
 

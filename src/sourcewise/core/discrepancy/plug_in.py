@@ -22,6 +22,7 @@ from sourcewise.core.discrepancy.separation import (
     reference_norm,
     separating_models,
 )
+from sourcewise.core.row_space import in_row_space
 
 
 def plug_in_discrepancies(
@@ -33,6 +34,7 @@ def plug_in_discrepancies(
     seed: int = 0,
     source_seeds: IntArray | None = None,
     moments: Moments | None = None,
+    tested: SourceData | None = None,
 ) -> Discrepancies:
     r"""Empirical discrepancy of every source (appendix B of the paper).
 
@@ -71,6 +73,9 @@ def plug_in_discrepancies(
         other sources there are.
     moments : Moments, optional
         Those of ``data``, if already known.
+    tested : SourceData, optional
+        The same rows with the features that the test is about, where ``data`` is in another basis
+        already: the test for regression standardises every feature.
 
     Returns
     -------
@@ -92,7 +97,9 @@ def plug_in_discrepancies(
     >>> (result.values > 0.5).tolist(), (result.p_values < 0.05).tolist()
     ([False, False, True], [False, False, True])
     """
+    tested = data if tested is None else tested
     if moments is None:
+        data = in_row_space(data)
         moments = source_moments(data)
     generators = source_generators(data, seed, source_seeds, purpose=0)
     one = slice(data.reference, data.reference + 1)
@@ -117,7 +124,8 @@ def plug_in_discrepancies(
         pooled = pool(source, reference)
         everything = [np.arange(len(pooled.in_source))]
         if data.n_classes == 0:
-            statistic = moment_statistic(pooled)
+            given = pool(source_rows(tested, i), source_rows(tested, data.reference))
+            statistic = moment_statistic(given)
         else:
             statistic = separation_statistic(
                 pooled, ridge=ridge, parts=everything, part_weights=np.ones(1), held_out=False

@@ -1,0 +1,125 @@
+import numpy as np
+import pytest
+
+from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
+from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
+from sourcewise.core.linear import LogisticFamily, RidgeFamily, WeightedProblems
+from sourcewise.core.newton import newton_logistic
+from sourcewise.core.row_space import MIN_FEATURES, RowSpace
+
+
+def wide(n=40, d=120, seed=0):
+    """Rows with a constant at the end, and labels that the features know something of."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack([rng.normal(size=(n, d - 1)), np.ones(n)])
+    return X, (X[:, 0] + X[:, 1] + 0.5 * rng.normal(size=n) > 0.3).astype(int)
+
+
+@pytest.fixture
+def as_it_is(monkeypatch):
+    """Switch the change of basis off."""
+
+    def switch():
+        monkeypatch.setattr("sourcewise.core.row_space.MIN_FEATURES", 10**9)
+
+    return switch
+
+
+def test_scores_norms_and_models_survive_there_and_back():
+    X, _ = wide()
+    space = RowSpace.of(X)
+    assert space.X.shape == (40, 41)
+    np.testing.assert_array_equal(space.X[:, -1], 1.0)
+    rng = np.random.default_rng(1)
+    models = rng.normal(size=(3, 40)) @ X
+    models[:, -1] = rng.normal(size=3)
+    inside = space.into(models)
+    np.testing.assert_allclose(space.X @ inside.T, X @ models.T, rtol=1e-10)
+    np.testing.assert_allclose(np.linalg.norm(inside, axis=1), np.linalg.norm(models, axis=1))
+    np.testing.assert_allclose(space.back(inside), models, atol=1e-10)
+
+
+def test_rows_that_repeat_each_other_and_stacks_of_rows_are_no_trouble():
+    X, _ = wide(n=10)
+    stack = np.stack([X, np.repeat(X[:1], 10, axis=0)])
+    space = RowSpace.of(stack)
+    np.testing.assert_allclose(
+        space.X @ np.swapaxes(space.X, 1, 2), stack @ np.swapaxes(stack, 1, 2), atol=1e-9
+    )
+    models = np.ones((2, 5, 11))
+    np.testing.assert_allclose(
+        np.linalg.norm(space.back(models), axis=2), np.linalg.norm(models, axis=2)
+    )
+
+
+@pytest.mark.parametrize("shape", [(40, 41), (10, MIN_FEATURES - 1)])
+def test_rows_stay_as_they_are_where_nothing_is_saved(shape):
+    X = np.ones(shape)
+    assert RowSpace.of(X).X is X
+
+
+@pytest.mark.parametrize("classes", [2, 3, 0])
+def test_all_fits_of_a_family_are_those_in_the_original_basis(classes, as_it_is):
+    X, y = wide(n=60, d=90)
+    rng = np.random.default_rng(2)
+    if classes == 3:
+        y = y + (X[:, 2] > 0)
+    target = y if classes else X[:, 0] + rng.normal(size=60)
+    family = (
+        LogisticFamily(classes, np.array([0.01, 1.0]), tol=1e-13)
+        if classes
+        else RidgeFamily(np.array([0.01, 1.0]))
+    )
+    data, _ = group_rows(X, target, np.repeat([0, 1, 2], 20), reference=0, n_classes=classes)
+    held_out = np.arange(20) < np.array([[5], [0]])
+    weights = rng.dirichlet(np.ones(3), size=4)
+    problems = WeightedProblems(data, weights, np.full(4, 50.0), held_out, np.array([-1, 0, 0, 1]))
+    starts, counts = np.array([0, 20]), np.array([20, 40])
+    fold = np.arange(60) % 3
+
+    def fits():
+        return (
+            family.fit(X, target, rng_weights, np.array([0.1, 10.0])),
+            family.fit_folds(X, target, np.ones(60), starts, counts, fold, np.array([2, 3]), 0.5),
+            family.fit_grid(problems, family.settings),
+        )
+
+    rng_weights = rng.random((60, 2))
+    rotated = fits()
+    as_it_is()
+    for ours, plain in zip(rotated, fits(), strict=True):
+        np.testing.assert_allclose(ours, plain, atol=2e-6)
+
+
+def test_newton_solutions_are_those_in_the_original_basis(as_it_is):
+    X, y = wide(n=30)
+    penalty = np.append(np.ones(119), 1e-3)
+    given = X, y, np.ones((1, 30)), np.array([0.1, 10.0])
+    rotated = newton_logistic(*given, penalty=penalty, tol=1e-12)
+    as_it_is()
+    plain = newton_logistic(*given, penalty=penalty, tol=1e-12)
+    np.testing.assert_allclose(rotated, plain, atol=2e-6)
+
+
+def test_newton_leaves_the_basis_alone_where_features_are_penalised_differently():
+    X, y = wide(n=30)
+    penalty = np.linspace(1.0, 2.0, 120)
+    w = newton_logistic(X, y, np.ones((1, 30)), np.array([1.0]), penalty=penalty, tol=1e-13)[0, 0]
+    residual = 1.0 / (1.0 + np.exp(-X @ w)) - y
+    np.testing.assert_allclose(X.T @ residual + penalty * w, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 0])
+@pytest.mark.parametrize("find", [plug_in_discrepancies, cross_fit_discrepancies])
+def test_linear_discrepancies_are_those_in_the_original_basis(find, classes, as_it_is):
+    X, y = wide(n=60, d=90)
+    X[40:, :3] += 1.0
+    target = y if classes else X[:, 0] - X[:, 1]
+    data, _ = group_rows(X, target, np.repeat([0, 1, 2], 20), reference=0, n_classes=classes)
+    rotated = find(data, n_permutations=19)
+    as_it_is()
+    plain = find(data, n_permutations=19)
+    np.testing.assert_allclose(rotated.values, plain.values, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(rotated.standard_errors, plain.standard_errors, rtol=1e-5)
+    np.testing.assert_allclose(rotated.p_values, plain.p_values)
