@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, validation
+import sourcewise as sw
+from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, files, validation
+from sourcewise.baselines import Oracle, compare
 
 
 @pytest.fixture
@@ -66,9 +68,13 @@ class TestReference:
 
     def test_too_small_for_the_folds(self, pool):
         X, y, sources = pool
-        sentence = validation.REFERENCE_TOO_SMALL.format(reference="gold", rows=4, folds=5)
+        sentence = validation.REFERENCE_TOO_SMALL.format(
+            reference="gold", rows=4, folds=5, parameter="cv"
+        )
         assert_refused(classifier(), sentence, X[16:], y[16:], sources[16:])
-        sentence = validation.REFERENCE_TOO_SMALL.format(reference="gold", rows=20, folds=21)
+        sentence = validation.REFERENCE_TOO_SMALL.format(
+            reference="gold", rows=20, folds=21, parameter="cv"
+        )
         assert_refused(classifier(cv=21), sentence, *pool)
         assert_refused(regressor(cv=21), sentence, X, X[:, 0], sources)
 
@@ -76,7 +82,9 @@ class TestReference:
         X, y, sources = pool
         weight = np.ones(60)
         weight[4:20] = 0.0
-        sentence = validation.REFERENCE_TOO_SMALL.format(reference="gold", rows=4, folds=5)
+        sentence = validation.REFERENCE_TOO_SMALL.format(
+            reference="gold", rows=4, folds=5, parameter="cv"
+        )
         assert_refused(classifier(), sentence, X, y, sources, sample_weight=weight)
 
     def test_single_class(self, pool):
@@ -338,3 +346,100 @@ class TestFailureLeavesAnEarlierFit:
         with pytest.raises(ValueError):
             model.fit(X, np.where(sources == "b", "maybe", y), sources=sources)
         assert vars(model) == before
+
+
+class TestSlipsThatOnceGotAForeignSentence:
+    """Another library used to speak up, about something else."""
+
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    y = (X[:, 0] > 0).astype(int)
+    sources = np.repeat(["reference", "s0"], 30)
+
+    def refused(self, sentence, call):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert str(caught.value) == sentence
+
+    @pytest.mark.parametrize(
+        "sources, got",
+        [
+            ("reference", "'reference'"),
+            (3, "3"),
+            (np.array([["a", "b"]] * 60), "an array of shape (60, 2)"),
+        ],
+    )
+    def test_sources_that_are_not_one_name_a_row(self, sources, got):
+        self.refused(
+            validation.SOURCES_SHAPE.format(rows=60, got=got),
+            lambda: sw.SourceWeightedClassifier().fit(self.X, self.y, sources=sources),
+        )
+
+    def test_tuples_are_names(self):
+        sources = [("lab", 1)] * 30 + [("lab", 2)] * 30
+        model = sw.SourceWeightedClassifier(reference=("lab", 1)).fit(
+            self.X, self.y, sources=sources
+        )
+        assert model.sources_.tolist() == [("lab", 1), ("lab", 2)]
+
+    def test_names_that_cannot_be_keys(self):
+        sentence = validation.SOURCE_UNHASHABLE.format(row=0, value=["a"])
+        model = sw.SourceWeightedClassifier()
+        self.refused(sentence, lambda: model.fit(self.X, self.y, sources=[["a"]] * 60))
+        model.fit(self.X, self.y, sources=self.sources)
+        self.refused(sentence, lambda: model.add_source(self.X, self.y, ["a"]))
+        assert model.sources_.tolist() == ["reference", "s0"]
+
+    def test_an_array_is_no_reference(self):
+        with pytest.raises(ValueError, match="reference must be the name of one source"):
+            sw.SourceWeightedClassifier(reference=self.sources[:2]).fit(
+                self.X, self.y, sources=self.sources
+            )
+
+    def test_estimators_that_are_none(self):
+        of_name = sw.SourceWeightedClassifier("LogisticRegression")
+        repr(of_name)
+        self.refused(
+            validation.NOT_AN_ESTIMATOR.format(value="LogisticRegression"),
+            lambda: of_name.fit(self.X, self.y),
+        )
+        of_class = sw.SourceWeightedRegressor(Ridge)
+        of_class._repr_html_()
+        self.refused(
+            validation.ESTIMATOR_CLASS.format(estimator="Ridge"),
+            lambda: of_class.fit(self.X, self.y),
+        )
+
+    def test_folds_of_the_splitter_have_the_splitters_name(self):
+        splitter = sw.ReferenceKFold(40)
+        with pytest.raises(ValueError, match=r"40 folds of n_splits=40; .* lower n_splits\."):
+            next(splitter.split(self.X, self.y, sources=self.sources))
+
+    @pytest.mark.parametrize("clean", [None, "s0", 3])
+    def test_the_oracle_wants_a_list(self, clean):
+        self.refused(
+            f"clean must be a list of names of sources; got {clean!r}.",
+            lambda: Oracle(clean).fit(self.X, self.y, sources=self.sources),
+        )
+
+    def test_compare_is_for_classes_and_knows_them_by_either_name(self):
+        with pytest.raises(ValueError, match="y holds real numbers"):
+            compare(self.X, self.X[:, 0], sources=self.sources)
+        with pytest.raises(ValueError, match="methods must be 'all'"):
+            compare(self.X, self.y, sources=self.sources, methods=None)
+        with pytest.raises(ValueError, match="There is no method <class"):
+            compare(self.X, self.y, sources=self.sources, methods=[Oracle])
+        found = compare(
+            self.X, self.y, sources=self.sources, methods=["AllData", "all data"], random_state=0
+        )
+        assert found.methods == ("sourcewise", "all data")
+
+    def test_a_report_for_a_folder_that_is_not_there(self, tmp_path):
+        report = sw.SourceWeightedClassifier().fit(self.X, self.y, sources=self.sources).report()
+        for write in (report.to_json, report.to_html):
+            path = tmp_path / "missing" / "report"
+            with pytest.raises(FileNotFoundError) as caught:
+                write(path)
+            assert str(caught.value) == files.NO_FOLDER.format(path=path, folder=path.parent)
+            with pytest.raises(IsADirectoryError, match="is a folder; give the path of a file"):
+                write(tmp_path)
+        assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+NO_FOLDER = "{path} cannot be written, because the folder {folder} does not exist; create it first."
+IS_FOLDER = "{path} is a folder; give the path of a file."
+
 
 @contextmanager
 def staged(*paths: Path) -> Iterator[list[Path]]:
@@ -16,6 +19,11 @@ def staged(*paths: Path) -> Iterator[list[Path]]:
     Nothing half-written survives a failure or an interruption.
     """
     temporary: list[Path] = []
+    for path in paths:
+        if not path.parent.is_dir():
+            raise FileNotFoundError(NO_FOLDER.format(path=path, folder=path.parent))
+        if path.is_dir():
+            raise IsADirectoryError(IS_FOLDER.format(path=path))
     try:
         for path in paths:
             handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")

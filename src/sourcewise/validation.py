@@ -14,7 +14,6 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import (
     _check_sample_weight,
     _num_samples,
-    column_or_1d,
     has_fit_parameter,
 )
 
@@ -22,9 +21,10 @@ REFERENCE_MISSING = (
     "The reference {reference!r} is not among the sources{hint}; pass reference=<one of the names "
     "in sources>."
 )
+BAD_REFERENCE = "reference must be the name of one source; got the array {value!r}."
 REFERENCE_TOO_SMALL = (
     "The reference {reference!r} has {rows} rows (n_samples={rows}), fewer than the {folds} folds "
-    "of cv={folds}; add trusted rows or lower cv."
+    "of {parameter}={folds}; add trusted rows or lower {parameter}."
 )
 REFERENCE_SINGLE_CLASS = (
     "The reference {reference!r} has only one class ({label!r}), so nothing can be judged against "
@@ -35,6 +35,10 @@ LABEL_UNSEEN = (
     "trusted rows with that label or drop its rows."
 )
 SOURCE_UNNAMED = "Row {row} has no source name (it is {value!r}); name every row's source."
+SOURCES_SHAPE = "sources must name every row's source: a list or array of {rows} names; got {got}."
+SOURCE_UNHASHABLE = (
+    "Row {row} has the source {value!r}, which cannot be a name; use texts, numbers or tuples."
+)
 SOURCE_UNKNOWN = "The model has no source {source!r}; name one of model.sources_ for every row."
 SOURCE_EMPTY = (
     "Source {source!r} has no rows of positive sample weight; drop it or check sample_weight."
@@ -82,6 +86,8 @@ NO_DATA_FOR_TRADE_OFF = (
     "The model keeps no training data (keep_data=False, or it was saved without), so it cannot be "
     "trained at another trade-off; fit again with trade_off=<the number>."
 )
+ESTIMATOR_CLASS = "estimator must be an instance: pass {estimator}(), not the class {estimator}."
+NOT_AN_ESTIMATOR = "estimator must be None or a scikit-learn estimator; got {value!r}."
 REGRESSOR_WANTED = "{estimator} is not a regressor; use SourceWeightedClassifier for classes."
 CLASSIFIER_WANTED = "{estimator} is not a classifier; use SourceWeightedRegressor for numbers."
 
@@ -118,6 +124,10 @@ def _is_whole(value: Any, *, at_least: int) -> bool:
 
 def check_learner(estimator: Any, *, classifier: bool) -> None:
     """Refuse an estimator of the wrong kind, or one that would ignore the weights."""
+    if isinstance(estimator, type):
+        raise ValueError(ESTIMATOR_CLASS.format(estimator=estimator.__name__))
+    if not hasattr(estimator, "fit"):
+        raise ValueError(NOT_AN_ESTIMATOR.format(value=estimator))
     name = type(estimator).__name__
     if classifier and not is_classifier(estimator):
         raise ValueError(CLASSIFIER_WANTED.format(estimator=name))
@@ -147,7 +157,12 @@ def takes_sample_weight(estimator: Any) -> bool:
 
 def check_source_names(sources: Any, n_rows: int) -> tuple[list[Any], np.ndarray]:
     """Names in order of first appearance, and each row's position among them."""
-    values = column_or_1d(_plain_array(sources))
+    values = _plain_array(sources)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values.ravel()
+    if values.ndim != 1:
+        got = repr(sources) if values.ndim == 0 else f"an array of shape {values.shape}"
+        raise ValueError(SOURCES_SHAPE.format(rows=n_rows, got=got))
     if len(values) != n_rows:
         raise ValueError(LENGTHS_DIFFER.format(rows=n_rows, what="sources", length=len(values)))
     if values.dtype.kind in "iub":
@@ -157,7 +172,12 @@ def check_source_names(sources: Any, n_rows: int) -> tuple[list[Any], np.ndarray
         rank[order] = np.arange(len(order))
         return names[order].tolist(), rank[codes]
     table: dict[Any, int] = {}
-    codes = np.fromiter((table.setdefault(v, len(table)) for v in values.tolist()), np.intp)
+    try:
+        codes = np.fromiter((table.setdefault(v, len(table)) for v in values.tolist()), np.intp)
+    except TypeError:
+        for row, value in enumerate(values.tolist()):
+            check_hashable(value, row)
+        raise
     # Elements of an object array may be numpy's own strings and numbers.
     table = {v.item() if isinstance(v, np.generic) else v: k for v, k in table.items()}
     for name, position in table.items():
@@ -183,9 +203,18 @@ def _plain_array(sources: Any) -> np.ndarray:
     if hasattr(sources, "to_numpy"):
         return np.asarray(sources.to_numpy())
     if isinstance(sources, (list, tuple)):
-        # Left to itself numpy would turn ["a", nan] into ["a", "nan"], and ["a", 1] into strings.
-        return np.array(sources, dtype=object)
+        # Left to itself numpy would turn ["a", nan] into ["a", "nan"], ["a", 1] into strings, and
+        # tuples, which are names like others, into rows of a table.
+        return np.fromiter(sources, dtype=object, count=len(sources))
     return np.asarray(sources)
+
+
+def check_hashable(name: Any, row: int) -> None:
+    """Check that a source's name can be a key: a text, a number, a tuple of those."""
+    try:
+        hash(name)
+    except TypeError as error:
+        raise ValueError(SOURCE_UNHASHABLE.format(row=row, value=name)) from error
 
 
 def _is_missing(value: Any) -> bool:
@@ -195,6 +224,8 @@ def _is_missing(value: Any) -> bool:
 
 def check_reference(names: list[Any], reference: Any) -> int:
     """Position of the reference among the names."""
+    if isinstance(reference, np.ndarray):
+        raise ValueError(BAD_REFERENCE.format(value=reference))
     for position, name in enumerate(names):
         if name == reference:
             return position
@@ -204,10 +235,14 @@ def check_reference(names: list[Any], reference: Any) -> int:
     raise ValueError(REFERENCE_MISSING.format(reference=reference, hint=hint))
 
 
-def check_reference_size(n_rows: int, cv: int, reference: Any) -> None:
-    """Check that the reference fills the folds."""
+def check_reference_size(n_rows: int, cv: int, reference: Any, *, parameter: str = "cv") -> None:
+    """Check that the reference fills the folds, whose number ``parameter`` is."""
     if n_rows < cv:
-        raise ValueError(REFERENCE_TOO_SMALL.format(reference=reference, rows=n_rows, folds=cv))
+        raise ValueError(
+            REFERENCE_TOO_SMALL.format(
+                reference=reference, rows=n_rows, folds=cv, parameter=parameter
+            )
+        )
 
 
 def check_finite(X: np.ndarray, codes: np.ndarray, names: list[Any], columns: Any) -> None:
@@ -318,6 +353,7 @@ def _as_numbers(y: np.ndarray, codes: np.ndarray, names: list[Any]) -> np.ndarra
 
 def check_new_source(names: list[Any], name: Any) -> None:
     """Check that a source to be added is new and named."""
+    check_hashable(name, 0)
     if _is_missing(name) or name == "":
         raise ValueError(SOURCE_UNNAMED.format(row=0, value=name))
     if name in names:

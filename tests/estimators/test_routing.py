@@ -200,5 +200,5 @@ class TestReferenceKFold:
         with pytest.raises(ValueError) as error:
             next(ReferenceKFold(5, reference="gold").split(X, y, sources))
         assert str(error.value) == validation.REFERENCE_TOO_SMALL.format(
-            reference="gold", rows=4, folds=5
+            reference="gold", rows=4, folds=5, parameter="n_splits"
         )

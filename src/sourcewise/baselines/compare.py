@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.multiclass import type_of_target
 
 from sourcewise import validation
 from sourcewise.baselines.agreement_filter import AgreementFilter
@@ -150,9 +151,10 @@ def compare(
     reference : hashable
         Name of the trusted source.
     methods : "all", list of names, or dict of name to estimator
-        Names as in the result of "all". The default, ``"sourcewise"``, is always there and comes
-        first, as the others are compared with it; a dict may hold another estimator of that name.
-        Estimators are cloned; they take ``fit(X, y, sources=...)``.
+        Names as in the result of "all", or of the classes ("AllData"). The default,
+        ``"sourcewise"``, is always there and comes first, as the others are compared with it; a
+        dict may hold another estimator of that name. Estimators are cloned; they take
+        ``fit(X, y, sources=...)``.
     n_splits : int
         Outer folds.
     cv, protocol
@@ -218,8 +220,14 @@ def _models(methods: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
     names = list(METHODS) if isinstance(methods, str) and methods == "all" else methods
     if isinstance(names, str):
         names = [names]
+    if not isinstance(names, Sequence):
+        raise ValueError(
+            f"methods must be 'all', a list of names or a dict of name to estimator; got {names!r}."
+        )
+    classes = {kind.__name__: name for name, kind in METHODS.items()}
+    names = [classes.get(name, name) if isinstance(name, str) else name for name in names]
     for name in names:
-        if name not in METHODS:
+        if not isinstance(name, str) or name not in METHODS:
             raise ValueError(
                 f"There is no method {name!r}; choose among {', '.join(map(repr, METHODS))}, or "
                 "pass a dict of name to estimator."
@@ -231,6 +239,11 @@ def _models(methods: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 def _check_classes(labels: np.ndarray, reference: Any) -> None:
+    if type_of_target(labels).startswith("continuous"):
+        raise ValueError(
+            "compare counts wrong classes, and y holds real numbers; turn them into classes, or "
+            "cross-validate SourceWeightedRegressor with ReferenceKFold."
+        )
     classes, counts = np.unique(labels, return_counts=True)
     if counts.min() < 2:
         raise ValueError(

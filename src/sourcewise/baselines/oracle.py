@@ -75,6 +75,8 @@ class Oracle(Baseline):
         self.clean = clean
 
     def _check_parameters(self, names: list[Any]) -> None:
+        if not isinstance(self.clean, (list, tuple, set, frozenset, np.ndarray)):
+            raise ValueError(f"clean must be a list of names of sources; got {self.clean!r}.")
         for name in self.clean:
             if name not in names:
                 raise ValueError(

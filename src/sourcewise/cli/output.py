@@ -17,11 +17,9 @@ from typing import Any
 import numpy as np
 
 from sourcewise import __version__
-from sourcewise.files import staged
+from sourcewise.files import IS_FOLDER, NO_FOLDER, staged
 from sourcewise.report.source_report import SourceReport
 
-NO_FOLDER = "{path} cannot be written, because the folder {folder} does not exist; create it first."
-IS_FOLDER = "{path} is a folder; give the path of a file."
 NOT_WRITABLE = "{path} cannot be written: {why}."
 SAME_FILE = "{path} would be both read and written; choose another name for the output."
 

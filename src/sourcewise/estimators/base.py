@@ -333,7 +333,8 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def __sklearn_tags__(self) -> Any:
         """Take over what the estimator says about its input."""
         tags = super().__sklearn_tags__()
-        if self.estimator is not None:
+        # What is no estimator is refused by fit, in words; it must not break a repr before.
+        if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type):
             tags.input_tags = get_tags(self.estimator).input_tags
         return tags
 

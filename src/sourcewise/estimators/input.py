@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from sourcewise import validation
+from sourcewise import columns, validation
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.evidence import ReferenceFolds
 from sourcewise.core.linear import Family, LogisticFamily
@@ -144,9 +144,15 @@ class SourceInput(BaseEstimator):
     def _check_features(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
         """Check the columns; for training, NaN and infinity are left to be named with a source."""
         if self._wants_numbers:
-            return validate_data(
-                self, X, reset=reset, dtype=(np.float64, np.float32), ensure_all_finite=finite
-            )
+            columns.check_container(X)
+            try:
+                return validate_data(
+                    self, X, reset=reset, dtype=(np.float64, np.float32), ensure_all_finite=finite
+                )
+            except (TypeError, ValueError):
+                columns.check_values(X)
+                raise
+        columns.check_column_names(X)
         if reset:  # afterwards the estimator itself speaks up
             _check_feature_names(self, X, reset=True)
             _check_n_features(self, X, reset=True)

@@ -92,7 +92,7 @@ class ReferenceKFold(BaseCrossValidator):
         check_n_splits(self.n_splits)
         names, codes = check_source_names(named, n_rows)
         trusted = np.flatnonzero(codes == check_reference(names, self.reference))
-        check_reference_size(len(trusted), self.n_splits, self.reference)
+        check_reference_size(len(trusted), self.n_splits, self.reference, parameter="n_splits")
         labels = None
         if y is not None and type_of_target(y) in ("binary", "multiclass"):
             labels = np.unique(np.asarray(y)[trusted], return_inverse=True)[1]

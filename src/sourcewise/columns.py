@@ -1,0 +1,88 @@
+"""Checks of what the columns of X are, for learners that want numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date, time, timedelta
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+SPARSE = (
+    "X is a sparse matrix, which the default learner does not take; pass X.toarray(), or an "
+    "estimator= that takes sparse data."
+)
+NAMES_MIXED = (
+    "The column names of X are of several kinds ({one!r} is {kind_one}, {other!r} is "
+    "{kind_other}); make all of them strings, as X.columns.astype(str) does."
+)
+TEXT_COLUMN = (
+    "Column {column!r} of X holds text ({value!r}), and the default learner wants numbers; encode "
+    "the column (OneHotEncoder, ...) or drop it."
+)
+DATE_COLUMN = (
+    "Column {column!r} of X holds dates or times, and the default learner wants numbers; turn the "
+    "column into one (a number of days, ...) or drop it."
+)
+
+
+def check_container(X: Any) -> None:
+    """Refuse what cannot be told from its numbers: sparse rows, dates, columns of mixed names."""
+    if scipy.sparse.issparse(X):
+        raise ValueError(SPARSE)
+    check_column_names(X)
+    if isinstance(X, np.ndarray) and _holds_dates(X.dtype):
+        raise ValueError(DATE_COLUMN.format(column=0))
+    for name, column in _columns(X) if hasattr(X, "columns") else ():
+        if _holds_dates(column.dtype):
+            raise ValueError(DATE_COLUMN.format(column=name))
+
+
+def check_column_names(X: Any) -> None:
+    """Refuse a frame in which some column names are strings and some are not."""
+    if not hasattr(X, "columns"):
+        return
+    names = list(X.columns)
+    texts = [isinstance(name, str) for name in names]
+    if any(texts) and not all(texts):
+        one, other = names[texts.index(True)], names[texts.index(False)]
+        raise ValueError(
+            NAMES_MIXED.format(
+                one=one, kind_one="str", other=other, kind_other=type(other).__name__
+            )
+        )
+
+
+def check_values(X: Any) -> None:
+    """Name the first column with a text or a date in it."""
+    for name, column in _columns(X):
+        for value in np.asarray(column, dtype=object).ravel().tolist():
+            if isinstance(value, str) and not _is_number(value):
+                raise ValueError(TEXT_COLUMN.format(column=name, value=value))
+            if isinstance(value, date | time | timedelta):
+                raise ValueError(DATE_COLUMN.format(column=name))
+
+
+def _columns(X: Any) -> Iterator[tuple[Any, Any]]:
+    """Names (positions where there are none) and columns; nothing for what is no table."""
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        yield from ((name, X.iloc[:, k]) for k, name in enumerate(X.columns))
+    elif hasattr(X, "columns"):
+        yield from ((name, X[name]) for name in X.columns)
+    elif isinstance(X, (np.ndarray, list)) and np.ndim(X) == 2:
+        yield from enumerate(np.asarray(X, dtype=object).T)
+
+
+def _holds_dates(dtype: Any) -> bool:
+    """Whether a numpy, pandas or polars type is one of dates, times or durations."""
+    kind = getattr(dtype, "kind", None)
+    return kind in ("m", "M") if kind else str(dtype).startswith(("Date", "Time", "Duration"))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
