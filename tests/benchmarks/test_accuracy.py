@@ -1,0 +1,153 @@
+"""The accuracy benchmark: its design, and how it counts."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pd = pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+from benchmarks.accuracy import report, summary  # noqa: E402
+from benchmarks.accuracy.data import DATA_SETS, REFERENCE, Absent, TooFewRows  # noqa: E402
+from benchmarks.accuracy.design import (  # noqa: E402
+    CORRUPTIONS,
+    SHARES,
+    Cell,
+    cells_of,
+    corrupt,
+    data_set,
+    is_development,
+)
+from benchmarks.accuracy.runner import available, execute, plan, quick_plan  # noqa: E402
+
+NOWHERE = Path("there is no such folder")
+BUNDLED = [data for data in DATA_SETS if data.name in ("digits, odd or even", "breast cancer")]
+
+
+def test_the_grid_has_every_corruption_at_every_share():
+    for data in DATA_SETS:
+        cells = [cell for cell in cells_of(data) if cell.variation == "grid"]
+        wanted = {("none", 0.0)} | {(c, s) for c in CORRUPTIONS for s in SHARES if s}
+        assert Counter((cell.corruption, cell.bad) for cell in cells) == Counter(wanted)
+
+
+def test_variations_change_one_thing_at_a_time():
+    standard = Cell("wine", "none", 0.0)
+    for cell in cells_of(data_set("wine")):
+        changed = [
+            cell.corrupted != standard.corrupted,
+            cell.reference != standard.reference,
+            cell.uneven != standard.uneven,
+        ]
+        assert sum(changed) == (cell.variation != "grid")
+
+
+def test_choices_may_be_made_on_half_of_the_data_sets_and_half_of_the_seeds_only():
+    halves = [[is_development(data, seed) for seed in range(20)] for data in DATA_SETS]
+    assert Counter(sum(seeds) for seeds in halves) == {10: 5, 0: 5}
+
+
+def test_a_tenth_of_the_runs_still_meets_everything():
+    runs = quick_plan(DATA_SETS, range(20))
+    assert len(runs) <= 0.1 * len(plan(DATA_SETS, range(20)))
+    assert {cell.data for cell, _ in runs} == {data.name for data in DATA_SETS}
+    assert {cell.corruption for cell, _ in runs} == {"none", *CORRUPTIONS}
+    assert {cell.variation for cell, _ in runs} == {c.variation for c in cells_of(DATA_SETS[0])}
+
+
+@pytest.mark.parametrize("data", BUNDLED, ids=lambda data: data.name)
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_only_bad_sources_are_touched(data, corruption):
+    cell = Cell(data.name, corruption, 0.4)
+    clean = data.draw(NOWHERE, 3, 100, False)
+    spoiled, bad = corrupt(clean, cell, data, 3)
+    assert len(bad) == 4 and REFERENCE not in bad
+    changed = (spoiled.X != clean.X).any(axis=1) | (spoiled.y != clean.y)
+    assert set(clean.sources[changed]) <= set(bad)
+    assert len(set(clean.sources[changed])) == 4
+    assert spoiled.X_test is clean.X_test and spoiled.y_test is clean.y_test
+
+
+def test_rows_are_in_one_place_only():
+    draw = BUNDLED[0].draw(NOWHERE, 1, 100, True)
+    rows = np.concatenate([draw.X, draw.X_test])
+    assert np.sum(draw.sources == REFERENCE) == 100
+    assert min(Counter(draw.sources.tolist()).values()) == 10
+    # Digits has few duplicates of its own; overlapping parts would have hundreds.
+    assert len(np.unique(rows, axis=0)) > 0.99 * len(rows)
+
+
+def test_absent_data_is_named_and_left_out():
+    there, missing = available([data_set("wine"), data_set("awa1")], NOWHERE)
+    assert [data.name for data in there] == ["wine"]
+    assert len(missing) == 1 and missing[0].startswith("awa1 is left out: ")
+    with pytest.raises(Absent):
+        data_set("heart").draw(NOWHERE, 0, 100, False)
+
+
+def test_a_data_set_that_is_too_small_for_a_cell_says_so():
+    with pytest.raises(TooFewRows):
+        data_set("wine").draw(NOWHERE, 0, 300, False)
+
+
+def made_up(differences, spread=0.01, n_seeds=20):
+    """Results in which the default's error exceeds every other method's by given amounts."""
+    noise = np.random.default_rng(0).normal(scale=spread, size=n_seeds)
+    noise -= noise.mean()
+    rows = []
+    for k, difference in enumerate(differences):
+        for seed in range(n_seeds):
+            common = {"data": "made up", "variation": "grid", "corruption": f"c{k}", "bad": 0.4}
+            common |= {"seed": seed, "natural": False, "development": seed < n_seeds // 2}
+            common |= {"auc": 1.0, "cpu_seconds": 0.1, "clean_below_005": 0.05}
+            for method in ("sourcewise", "paper", "reference only", "all data", "oracle"):
+                extra = difference if method == "sourcewise" else 0.0
+                rows.append({**common, "method": method, "error": 0.2 + noise[seed] + extra})
+    return pd.DataFrame(rows)
+
+
+def test_counting_on_made_up_numbers():
+    # Spreads are .01 each: the paper's rule wants differences beyond .02. The noise of a run is the
+    # same for both methods, so the paired rule sees everything beyond .005.
+    results = made_up([-0.03, -0.01, 0.0, 0.004, 0.01, 0.03])
+    comparison = summary.compare_with(results, "all data")
+    assert summary.count_abc(comparison) == (1, 4, 1)
+    assert summary.count_paired(comparison) == (2, 2, 2)
+
+
+def test_regret_is_the_distance_of_the_means():
+    results = made_up([0.0, 0.03])
+    regret = summary.regrets(results)["sourcewise"]
+    np.testing.assert_allclose(regret, [0.0, 0.03], atol=1e-12)
+    average, worst = summary.lines(results)[:2]
+    assert average.found == pytest.approx(0.015)
+    assert worst.found == pytest.approx(0.03)
+    assert (worst.broken_in, worst.of) == (1, 2) and "c1" in worst.where
+
+
+def test_the_overview_shows_both_halves_and_every_method():
+    text = report.overview(made_up([0.0, 0.03]))
+    for words in (
+        "Development: 20 runs",
+        "Confirmation: 20 runs",
+        "Both: 40 runs",
+        "all data",
+        "NO",
+    ):
+        assert words in text
+
+
+def test_a_run_is_continued_and_not_mixed_with_other_code(tmp_path):
+    path = tmp_path / "results" / "runs.parquet"
+    runs = [(Cell("wine", "none", 0.0, reference=30), seed) for seed in (0, 1)]
+    said = []
+    first = execute(runs[:1], path, NOWHERE, jobs=1, say=said.append)
+    both = execute(runs, path, NOWHERE, jobs=1, say=said.append)
+    assert any("1 runs are there already, 1 are to do" in line for line in said)
+    pd.testing.assert_frame_equal(both.iloc[: len(first)], first)
+    assert set(both["seed"]) == {0, 1}
+    first.assign(code="another").to_parquet(path)
+    with pytest.raises(SystemExit, match="computed by other code"):
+        execute(runs, path, NOWHERE, jobs=1)
