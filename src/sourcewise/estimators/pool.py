@@ -14,6 +14,8 @@ from sourcewise.core.linear import Family
 from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
 from sourcewise.estimators.protocol import Protocol
 
+SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
+
 
 @dataclass(frozen=True)
 class Pool:
@@ -99,14 +101,17 @@ class FeatureMap:
     def from_reference(cls, X: np.ndarray) -> FeatureMap:
         """Learn the map from the reference's rows ``X``: untrusted rows have no say in it.
 
-        The scale is Pareto's, the geometric mean of a feature's own standard deviation and their
-        root mean square: between no scaling, which is hopeless for columns in different units, and
-        full scaling, which blows up features that hardly vary among a few trusted rows.
+        Proportions between the features' standard deviations are kept, because features that
+        hardly vary among a few trusted rows are mostly noise. But columns in different units have
+        no natural proportion: none is left with less than `SMALLEST_SHARE` of the largest one's.
         """
         deviation = X.std(axis=0, dtype=np.float64)
-        typical = float(np.sqrt(np.mean(deviation**2))) or 1.0
-        varies = deviation > 1e-9 * typical
-        scale = np.where(varies, np.sqrt(np.maximum(deviation, 1e-9 * typical) * typical), typical)
+        largest = float(deviation.max()) or 1.0
+        varies = deviation > 1e-9 * largest
+        mapped = np.maximum(deviation / largest, SMALLEST_SHARE)
+        # So that values of C mean about the same whatever the number of small ones.
+        mapped /= np.sqrt(np.mean(mapped**2))
+        scale = np.where(varies, deviation, largest) / mapped
         return cls(X.mean(axis=0, dtype=np.float64), scale, True)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
