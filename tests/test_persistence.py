@@ -22,7 +22,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import sourcewise as sw
-from sourcewise import persistence, validation
+from sourcewise import persistence, portable, validation
 from sourcewise.persistence import load, save
 
 TREES = [
@@ -297,7 +297,7 @@ def test_frames_are_refused_as_rows(path):
     model.fit(pandas.DataFrame(X, columns=list("abcd")), y, sources=sources)
     with pytest.raises(ValueError) as caught:
         save(model, path, include_data=True)
-    assert str(caught.value) == persistence.NOT_ROWS.format(kind="DataFrame")
+    assert str(caught.value) == portable.NOT_ROWS.format(kind="DataFrame")
     assert not path.exists()
 
 

@@ -8,7 +8,6 @@ format one we know, is every type in it one we or the caller trust. Only then is
 
 from __future__ import annotations
 
-import copy
 import importlib
 import io
 import json
@@ -16,19 +15,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
 import sklearn
-from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from sourcewise.files import write_atomically
+from sourcewise.files import NO_FOLDER, write_atomically
+from sourcewise.portable import Portable, is_ours
 
 FORMAT = 1
 HEADER = "sourcewise.json"
@@ -69,16 +67,11 @@ NOT_AN_ESTIMATOR = (
     "save takes a fitted sourcewise estimator, or a Pipeline with one in it; got {kind}."
 )
 NOT_FITTED = "This {kind} is not fitted yet, so there is nothing to save; call fit first."
-NOT_ROWS = (
-    "include_data=True cannot store the training rows, because they are a {kind} and a model file "
-    "holds arrays only; save without include_data, or fit on an array."
-)
 NOT_SAVEABLE = "This {kind} cannot be saved, because skops cannot store a part of it: {error}"
 NOT_IMPORTABLE = (
     "This {kind} cannot be saved, because it holds what no other program could import (a lambda, "
     "or something defined inside a function): {names}; define it at the top of a module."
 )
-NO_FOLDER = "{path} cannot be written, because the folder {folder} does not exist; create it first."
 IS_FOLDER = "{path} is a folder; give the path of a model file."
 NO_FILE = "There is no model file {path}."
 NOT_A_MODEL = "{path} is not a model file that sourcewise.save wrote; nothing was loaded from it."
@@ -143,7 +136,7 @@ def save(model: Any, path: str | os.PathLike[str], *, include_data: bool = False
     if path.is_dir():
         raise ValueError(IS_FOLDER.format(path=path))
     kind = type(model).__name__
-    portable = _Portable(include_data)(model)
+    portable = Portable(include_data)(model)
     try:
         buffer = io.BytesIO(skops.dumps(portable, compression=ZIP_STORED))
     except Exception as error:  # whatever a foreign object raises when it is taken apart
@@ -205,17 +198,11 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
 # -- what is saved ---------------------------------------------------------------------------
 
 
-def _is_ours(model: Any) -> bool:
-    return isinstance(model, BaseEstimator) and any(
-        base.__module__.startswith("sourcewise.") for base in type(model).__mro__
-    )
-
-
 def _ours_in(model: Any) -> list[Any]:
     """Return the sourcewise estimators that a model is, or has as steps."""
     if isinstance(model, Pipeline):
         return [ours for _, step in model.steps for ours in _ours_in(step)]
-    return [model] if _is_ours(model) else []
+    return [model] if is_ours(model) else []
 
 
 def _check_model(model: Any) -> None:
@@ -228,79 +215,6 @@ def _check_model(model: Any) -> None:
             check_is_fitted(part)
         except NotFittedError:
             raise ValueError(NOT_FITTED.format(kind=type(part).__name__)) from None
-
-
-class _Portable:
-    """Copies of what has to change on its way into a file; all else is shared with the original.
-
-    Training rows are left out (unless asked for), wherever in the model an estimator keeps them,
-    and so are metadata requests: they name the estimator they belong to, a circle that skops
-    cannot write.
-    """
-
-    def __init__(self, include_data: bool):
-        self.include_data = include_data
-        # By identity, with the original, so that it lives and its identity is not used again.
-        self.seen: dict[int, tuple[Any, Any]] = {}
-
-    def __call__(self, value: Any) -> Any:
-        """Return the value, or a copy of it if something in it had to change."""
-        if not isinstance(value, BaseEstimator | list | tuple | dict):
-            return value
-        if id(value) not in self.seen:
-            self.seen[id(value)] = value, value  # ends a circle
-            self.seen[id(value)] = value, self._convert(value)
-        return self.seen[id(value)][1]
-
-    def _convert(self, value: Any) -> Any:
-        if isinstance(value, BaseEstimator):
-            return self._estimator(value)
-        if isinstance(value, dict):
-            changed = {k: new for k, v in value.items() if (new := self(v)) is not v}
-            if not changed:
-                return value
-            twin = copy.copy(value)
-            twin.update(changed)
-            return twin
-        items = [self(item) for item in value]
-        same = all(new is old for new, old in zip(items, value, strict=True))
-        return value if same or type(value) not in (list, tuple) else type(value)(items)
-
-    def _estimator(self, model: BaseEstimator) -> Any:
-        if getattr(model, "_training", None) is not None:
-            model.discrepancy_result_  # noqa: B018 (p-values are computed while the rows are there)
-        attributes = {k: v for k, v in vars(model).items() if k != "_metadata_request"}
-        changed = {
-            name: new
-            for name, value in attributes.items()
-            if (new := self(self._own(name, value) if _is_ours(model) else value)) is not value
-        }
-        if not changed and len(attributes) == len(vars(model)):
-            return model
-        twin = copy.copy(model)
-        vars(twin).update(changed)
-        vars(twin).pop("_metadata_request", None)
-        return twin
-
-    def _own(self, name: str, value: Any) -> Any:
-        """Attribute of an estimator of ours, as it should be stored."""
-        if name == "_training" and value is not None:
-            if not self.include_data:
-                return None
-            frame = _frame_in(value)
-            if frame is not None:
-                raise ValueError(NOT_ROWS.format(kind=type(frame).__name__))
-        if name == "estimator" and isinstance(value, BaseEstimator):
-            # A template: if it happens to be fitted, what it has learnt does not belong in here.
-            return clone(value)
-        return value
-
-
-def _frame_in(value: Any) -> Any:
-    if hasattr(value, "columns"):
-        return value
-    parts = vars(value).values() if is_dataclass(value) else ()
-    return next((found for part in parts if (found := _frame_in(part)) is not None), None)
 
 
 def _importable(name: str) -> bool:

@@ -10,6 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from sourcewise.report.html.cards import cards
+from sourcewise.report.html.errors import errors
+from sourcewise.report.html.groups import GROUPS, ONE, chip, group_sources
 from sourcewise.report.html.parts import (
     bar,
     count,
@@ -26,29 +29,8 @@ from sourcewise.report.reasons import REFERENCE
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import NO_WEIGHT, Verdict, verdict
 
-MOST_ROWS, MOST_CARDS = 500, 60
+MOST_ROWS = 500
 Z = 1.959964
-# Style, sign and name of each group of sources: never told by colour alone.
-GROUPS = {
-    "own": ("★", "your reference"),
-    "agree": ("✓", "agree with it"),
-    "doubted": ("≈", "differ a little"),
-    "aside": ("✕", "set aside"),
-    "small": ("?", "too small to tell"),
-}
-# The same for one source; where the reason says no more than that, it is left out.
-ONE = {
-    "own": ("your reference", False),
-    "agree": ("agrees with the reference", False),
-    "doubted": ("counts for less", True),
-    "aside": ("set aside", True),
-    "small": ("too few rows to tell", False),
-}
-LEADS = {
-    "reference only": "train on your trusted rows alone",
-    "everything": "train on all rows alike",
-    "sourcewise": "weigh the sources first",
-}
 
 
 def render(result: Any) -> str:
@@ -56,17 +38,17 @@ def render(result: Any) -> str:
     report: SourceReport = getattr(result, "report", result)
     audit = result if result is not report else None
     found = verdict(report)
-    groups = _groups(report, found)
+    groups = group_sources(report, found)
     body = [_sources(report, groups)]
     path = _path(report, groups)
     if path is not None:
         body.append(_trust_path(path, report))
     if audit is not None and audit.cards:
-        body.append(_cards(audit, len(found.set_aside) + len(found.doubted)))
+        body.append(cards(audit, len(found.set_aside) + len(found.doubted)))
     if report.context is not None:
         body += [_adequacy(report), _fine_print(report, audit)]
     if audit is not None:
-        body.insert(0, _errors(audit.comparison))
+        body.insert(0, errors(audit.comparison))
     style, script = (
         files(__package__).joinpath(name).read_text(encoding="utf-8")
         for name in ("style.css", "page.js")
@@ -102,22 +84,6 @@ def render(result: Any) -> str:
 def _hash(content: str) -> str:
     digest = hashlib.sha256(content.encode()).digest()
     return "sha256-" + base64.b64encode(digest).decode()
-
-
-def _groups(report: SourceReport, found: Verdict) -> list[str]:
-    groups = ["own" if row.reason == REFERENCE else "agree" for row in report.sources]
-    for name, which in (
-        ("aside", found.set_aside),
-        ("doubted", found.doubted),
-        ("small", found.too_small),
-    ):
-        for i in which:
-            groups[i] = name
-    return groups
-
-
-def _chip(group: str, label: str | None = None) -> str:
-    return f'<span class="chip {group}">{GROUPS[group][0]} {words(label or ONE[group][0])}</span>'
 
 
 # -- 1. the verdict --------------------------------------------------------------------------
@@ -163,67 +129,6 @@ def _header(report: SourceReport, audit: Any, found: Verdict, groups: list[str])
 </header>"""
 
 
-def _errors(comparison: Any) -> str:
-    share = comparison.measure == "error rate"
-
-    def shown(value: float) -> str:
-        return percent(value) if share else number(value)
-
-    top = nice_ceiling(max(m.high for m in comparison.methods))
-    top = min(top, 1.0) if share else top
-    best = min(m.error for m in comparison.methods)
-    rows = []
-    for method in comparison.methods:
-        low, mid, high = (1000 * v / top for v in (method.low, method.error, method.high))
-        tone = "agree" if method.name == "sourcewise" else "small"
-        emphasis = " best" if method.error == best else ""
-        rows.append(f"""
-<div class="row">
-<div class="who">{words(method.name.capitalize())}<small>{LEADS[method.name]}</small></div>
-<svg viewBox="0 0 1000 26" preserveAspectRatio="none" class="{tone}" aria-hidden="true">
-<line class="rule" x1="0" x2="1000" y1="13" y2="13"/>
-<line class="range" x1="{low:.1f}" x2="{high:.1f}" y1="13" y2="13"/>
-<line class="dot" x1="{mid:.1f}" x2="{mid:.1f}" y1="13" y2="13"/></svg>
-<div class="value{emphasis}">{shown(method.error)}
-<small>{shown(method.low)} to {shown(method.high)}</small></div></div>""")
-    what = (
-        "Share of rows that would be predicted wrongly"
-        if share
-        else "How far predictions would be off on average, in units of the label"
-    )
-    return f"""
-<section aria-labelledby="buys"><h2 id="buys">What it buys you</h2>
-<p class="lead">{_gain(comparison, shown)}</p>
-<div class="errors">{"".join(rows)}
-<div class="scale" aria-hidden="true"><span>0</span><span>{shown(top)}</span></div></div>
-<p class="note">{what}, found on {comparison.rows} trusted rows that the model in question had not
-seen ({comparison.folds}-fold cross-validation, every choice repeated within each fold). Bands are
-95 % intervals.</p>
-</section>"""
-
-
-def _gain(comparison: Any, shown: Any) -> str:
-    errors = {m.name: m for m in comparison.methods}
-    ours = errors["sourcewise"].error
-    names = {"reference only": "your reference alone", "everything": "all rows alike"}
-    parts = []
-    for difference in comparison.differences:
-        other = errors[difference.name].error
-        after = ""
-        if difference.high < 0 or difference.low > 0:
-            word = "clearly better than" if difference.high < 0 else "clearly worse than"
-        elif math.isclose(other, ours):
-            word = "the same as"
-        else:
-            word = "better than" if difference.error < 0 else "worse than"
-            after = ", though within the margin of error"
-        parts.append(f"{word} with {names[difference.name]} ({shown(other)}){after}")
-    return (
-        f"With weighted sources the expected error is <b>{shown(ours)}</b>. That is {parts[0]}; "
-        f"and {parts[1]}."
-    )
-
-
 # -- 2. the sources --------------------------------------------------------------------------
 
 
@@ -246,7 +151,7 @@ def _sources(report: SourceReport, groups: list[str]) -> str:
         mark = report.cutoff / farthest if math.isfinite(report.cutoff) else None
         gauge = interval_bar(row.discrepancy / farthest, low / farthest, high / farthest, mark)
         unused = group == "agree" and row.weight <= NO_WEIGHT
-        chip = _chip(group, "agrees, but is beyond the cut-off" if unused else None)
+        label = chip(group, "agrees, but is beyond the cut-off" if unused else None)
         because = f" <span>{words(row.reason)}</span>" if ONE[group][1] else ""
         p = -1.0 if math.isnan(row.p_value) else row.p_value
         lines.append(f"""
@@ -259,7 +164,7 @@ def _sources(report: SourceReport, groups: list[str]) -> str:
 <td data-label="p-value" data-value="{p!r}">{"" if own else p_value(row.p_value)}</td>
 <td class="number" data-label="Rows" data-value="{row.rows}">{count(row.rows)}\
 {bar(row.rows / longest, tone="ours-fill")}</td>
-<td class="reason" data-value="{group} {words(row.reason)}">{chip}{because}</td>
+<td class="reason" data-value="{group} {words(row.reason)}">{label}{because}</td>
 </tr>""")
     heads = [
         ("Source", "text"),
@@ -326,80 +231,6 @@ The dotted upright marks the λ that was chosen; move the slider to see what ano
 <div class="now-box"><div><output class="mu" id="mu-words" for="lambda" aria-live="polite">{chosen}
 </output></div><ol id="weights-now"></ol></div>
 </section>"""
-
-
-# -- 4. a card for every source set aside ----------------------------------------------------
-
-
-def _cards(audit: Any, total: int) -> str:
-    shown = audit.cards[:MOST_CARDS]
-    cut = ""
-    if total > len(shown):
-        cut = f' <p class="note">The {len(shown)} largest discrepancies of {total}.</p>'
-    return f"""
-<section aria-labelledby="aside"><h2 id="aside">Sources that disagree</h2>
-<p class="lead">What gave each of them away, a guess at what went wrong, and what to ask. A guess is
-a guess: look at some rows before you write the letter.</p>
-<div class="cards">{"".join(_card(card) for card in shown)}</div>{cut}
-</section>"""
-
-
-def _card(card: Any) -> str:
-    group = "aside" if card.weight <= 1e-9 else "doubted"
-    shifts = "".join(
-        f'<tr><th scope="row">{text(s.feature)}</th><td>{_difference(s.difference)}</td>'
-        f"<td>{_spread(s.spread)}</td></tr>"
-        for s in card.shifts
-    )
-    table = (
-        f'<div><h4>Columns that differ most</h4><table class="shifts">{shifts}</table></div>'
-        if shifts
-        else '<p class="meta">No column stands out: its rows look like yours.</p>'
-    )
-    return f"""
-<article class="card {group}">
-<div class="head"><h3>{text(card.source)}</h3>{_chip(group, card.kind)}</div>
-<p class="meta">{count(card.rows)} rows · weight {percent(card.weight)}</p>
-<p>{words(card.evidence)} {words(card.why)}</p>
-<div><h4>Labels: this source, and <span>your reference</span></h4>{_rates(card.labels)}</div>
-{table}
-<p class="ask"><b>What to ask</b>{words(card.question)}</p>
-</article>"""
-
-
-def _rates(rates: Any) -> str:
-    shares = all(0 <= v <= 1 for rate in rates for v in (rate.source, rate.reference))
-    shares = shares and not any(rate.label in ("mean", "standard deviation") for rate in rates)
-    top = 1.0 if shares else max(max(abs(r.source), abs(r.reference)) for r in rates) or 1.0
-    listed = sorted(rates, key=lambda r: -abs(r.source - r.reference))[:6]
-    lines = "".join(
-        f'<span class="name">{text(r.label)}</span>'
-        f'{bar(abs(r.source) / top)}<span class="theirs">{_share(r.source, shares)}</span>'
-        f"{bar(abs(r.reference) / top, tone='ours-fill')}"
-        f'<span class="ours">{_share(r.reference, shares)} yours</span>'
-        for r in listed
-    )
-    more = len(rates) - len(listed)
-    note = f'<p class="meta">and {more} more labels</p>' if more > 0 else ""
-    return f'<div class="rates">{lines}</div>{note}'
-
-
-def _share(value: float, share: bool) -> str:
-    return percent(value, 0) if share else number(value, 2)
-
-
-def _difference(value: float) -> str:
-    if abs(value) < 0.05:
-        return "same mean"
-    return f"{abs(value):.1f} SD {'higher' if value > 0 else 'lower'}"
-
-
-def _spread(value: float) -> str:
-    if value == 0:
-        return "never changes"
-    if math.isinf(value):
-        return "constant in yours"
-    return f"{value:.2g} × the spread" if not 0.8 < value < 1.25 else "same spread"
 
 
 # -- 5. the reference ------------------------------------------------------------------------
