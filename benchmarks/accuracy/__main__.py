@@ -10,13 +10,19 @@ import pandas as pd
 
 from benchmarks.accuracy import plots, report
 from benchmarks.accuracy.data import DATA_SETS
-from benchmarks.accuracy.runner import available, execute, plan, quick_plan
+from benchmarks.accuracy.runner import available, execute, plan, quick_plan, variants_plan
 
 
 def main() -> None:
     """Parse, run, report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a tenth of the runs")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--quick", action="store_true", help="a tenth of the runs")
+    which.add_argument(
+        "--variants",
+        action="store_true",
+        help="the default with one part changed, on the development half of the grid",
+    )
     parser.add_argument("--seeds", type=int, default=20, help="draws of every cell (20)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--only", nargs="+", metavar="DATA", help="names of data sets")
@@ -24,7 +30,12 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("bench-results/accuracy"))
     parser.add_argument("--report", action="store_true", help="run nothing, read what is there")
     options = parser.parse_args()
-    path = options.results / ("quick.parquet" if options.quick else "runs.parquet")
+    name, planned = "runs", plan
+    if options.quick:
+        name, planned = "quick", quick_plan
+    elif options.variants:
+        name, planned = "variants", variants_plan
+    path = options.results / f"{name}.parquet"
     if options.report:
         if not path.exists():
             parser.error(f"there are no results at {path}.")
@@ -37,10 +48,13 @@ def main() -> None:
         there, missing = available(wanted, options.data)
         print(*missing, sep="\n", end="\n" if missing else "")
         begin = time.monotonic()
-        runs = (quick_plan if options.quick else plan)(there, range(options.seeds))
-        results = execute(runs, path, options.data, jobs=options.jobs)
+        runs = planned(there, range(options.seeds))
+        results = execute(runs, path, options.data, jobs=options.jobs, variants=options.variants)
         minutes = (time.monotonic() - begin) / 60
         print(f"This took {minutes:.0f} minutes with {options.jobs} processes.\n")
+    if options.variants:
+        print(report.methods_table(results))
+        return
     print(report.overview(results))
     write(results, options.results)
 

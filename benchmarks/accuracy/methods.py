@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.accuracy.data import REFERENCE, DataSet, Draw
+from benchmarks.accuracy.variants import VARIANTS, changed
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, baselines
 from sourcewise.baselines import fit_together
 
@@ -28,8 +29,7 @@ BASELINES = {
     "agreement filter": baselines.AgreementFilter,
     "pairwise filter": baselines.PairwiseFilter,
 }
-METHODS = (DEFAULT, PAPER, *BASELINES, ORACLE)
-REGRESSION_METHODS = (DEFAULT, PAPER, REFERENCE_ONLY, ALL_DATA, ORACLE)
+METHODS = (DEFAULT, *VARIANTS, PAPER, *BASELINES, ORACLE)
 
 
 def run_methods(
@@ -40,7 +40,36 @@ def run_methods(
     Baselines are fitted together, which shares what they have in common, unless ``one_by_one``:
     then each one's processor time can be told.
     """
-    for name, model, seconds in _fitted(data, draw, bad, seed, one_by_one):
+    yield from _judged(_fitted(data, draw, bad, seed, one_by_one), data, draw, bad)
+
+
+def run_variants(data: DataSet, draw: Draw, bad: list[str], seed: int) -> Iterator[dict[str, Any]]:
+    """Fit and judge the default, its variants, and what they are to be compared with."""
+    kind = SourceWeightedRegressor if data.regression else SourceWeightedClassifier
+    clean = ~np.isin(draw.sources, bad)
+    everything = np.ones(len(clean), dtype=bool)
+    plans: dict[str, tuple[dict[str, Any], dict[str, Any], np.ndarray]] = {
+        DEFAULT: ({}, {}, everything),
+        **{name: (changes, {}, everything) for name, changes in VARIANTS.items()},
+        REFERENCE_ONLY: ({}, {"trade_off": 0.0}, everything),
+        ALL_DATA: ({}, {"trade_off": np.inf}, everything),
+        ORACLE: ({}, {"trade_off": np.inf}, clean),
+    }
+
+    def fitted() -> Iterator[tuple[str, Any, float]]:
+        for name, (changes, options, rows) in plans.items():
+            model = kind(reference=REFERENCE, random_state=seed, **options)
+            with changed(changes):
+                seconds = _timed_fit(model, draw, rows)
+            yield name, model, seconds
+
+    yield from _judged(fitted(), data, draw, bad)
+
+
+def _judged(
+    fitted: Iterator[tuple[str, Any, float]], data: DataSet, draw: Draw, bad: list[str]
+) -> Iterator[dict[str, Any]]:
+    for name, model, seconds in fitted:
         yield {
             "method": name,
             "error": _error(model, draw, data.regression),

@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_limits
 import sourcewise
 from benchmarks.accuracy.data import Absent, DataSet, TooFewRows
 from benchmarks.accuracy.design import Cell, cells_of, corrupt, data_set, is_development
-from benchmarks.accuracy.methods import run_methods
+from benchmarks.accuracy.methods import run_methods, run_variants
 from sourcewise.files import staged
 
 SAVE_EVERY = 60  # seconds; what is computed in between is lost when the run is killed
@@ -63,7 +63,16 @@ def quick_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Run]:
     return plan(data_sets, seeds)[::11]
 
 
-def one_run(cell: Cell, seed: int, folder: Path) -> list[dict[str, Any]]:
+def variants_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Run]:
+    """Return the runs of the grid on which choices may be made."""
+    return [
+        (cell, seed)
+        for cell, seed in plan(data_sets, seeds)
+        if cell.variation == "grid" and is_development(data_set(cell.data), seed)
+    ]
+
+
+def one_run(cell: Cell, seed: int, folder: Path, variants: bool) -> list[dict[str, Any]]:
     """Results of all methods in one run; none where the data set is too small for the cell."""
     data = data_set(cell.data)
     try:
@@ -72,8 +81,11 @@ def one_run(cell: Cell, seed: int, folder: Path) -> list[dict[str, Any]]:
         return []
     with threadpool_limits(1):
         draw, bad = corrupt(draw, cell, data, seed)
-        # Once a cell each method is fitted by itself, for the sake of its processor time.
-        results = list(run_methods(data, draw, bad, seed, one_by_one=seed == 0))
+        if variants:
+            results = list(run_variants(data, draw, bad, seed))
+        else:
+            # Once a cell each method is fitted by itself, for the sake of its processor time.
+            results = list(run_methods(data, draw, bad, seed, one_by_one=seed == 0))
     about = {
         **asdict(cell),
         "seed": seed,
@@ -87,7 +99,13 @@ def one_run(cell: Cell, seed: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def execute(
-    runs: Sequence[Run], path: Path, folder: Path, *, jobs: int, say: Any = print
+    runs: Sequence[Run],
+    path: Path,
+    folder: Path,
+    *,
+    jobs: int,
+    variants: bool = False,
+    say: Any = print,
 ) -> pd.DataFrame:
     """Run what the file does not hold yet, saving every minute; returns all results."""
     known = pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "code"])
@@ -102,7 +120,7 @@ def execute(
     # Workers inherit it: several threads in each would only wait for one another.
     os.environ["OMP_NUM_THREADS"] = "1"
     results = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(one_run)(cell, seed, folder) for cell, seed in todo
+        delayed(one_run)(cell, seed, folder, variants) for cell, seed in todo
     )
     for block in _portions(results, len(todo), say):
         known = pd.concat([known, pd.DataFrame(block)]) if len(known) else pd.DataFrame(block)
