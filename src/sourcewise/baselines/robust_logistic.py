@@ -225,6 +225,7 @@ class Grid:
             np.tile(found[lowest], (n_folds, 1, 1)),
             tol=search_tol,
             group=which,
+            first=self._without_folds(found[lowest]),
         )
         best, _ = self.work.choose(fold_models.reshape(n_folds, n, *fold_models.shape[1:]))
         final, objective = minimise_robust(
@@ -238,6 +239,33 @@ class Grid:
             tol=tol,
         )
         return best, final[objective.argmin()], float(objective.min())
+
+    def _without_folds(self, models: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Objectives and gradients without each fold, at the models of all rows.
+
+        Folds differ from the whole in rows of the reference only.
+        """
+        data, n = self.work.pool.data, len(self.settings)
+        every, whole = np.arange(n), np.zeros(n, dtype=np.intp)
+        problem = self.problem(whole, every, threshold=self.threshold, dtype=np.float32)
+        points = models.transpose(2, 0, 1).astype(np.float32)
+        value, gradient = problem.evaluate(points, every)
+        trusted = data.rows(data.reference)
+        left_out = (self.patterns[:1] - self.patterns[1:])[:, trusted].astype(np.float32)
+        n_folds = len(left_out)
+        part = RobustProblem(
+            data.X[trusted].astype(np.float32, copy=False),
+            data.y[trusted],
+            left_out,
+            np.repeat(np.arange(n_folds), n),
+            np.zeros((data.X.shape[1], n_folds * n), dtype=np.float32),
+            data.n_classes,
+            self.threshold,
+        )
+        lost, lost_gradient = part.evaluate(
+            np.tile(points, (1, n_folds, 1)), np.arange(n_folds * n)
+        )
+        return np.tile(value, n_folds) - lost, np.tile(gradient, (1, n_folds, 1)) - lost_gradient
 
     def descend(self) -> tuple[int, np.ndarray, float]:
         """Choose and train by a short gradient descent from zero."""

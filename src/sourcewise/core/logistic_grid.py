@@ -85,7 +85,8 @@ def solve_grid(
     elif pilots is not None:
         which = pilots.nearest(problem, leaders)
         curvature, at, near = pilots.curvature, pilots.curved[which], pilots.points[:, which]
-        first = gradients.from_sums(pilots.sums[:, :, which], near, leaders)
+        reference = problem.data.reference
+        first = gradients.from_sums(pilots.sums[:, :, which], reference, near, leaders)
     else:
         curvature, near = _pilot_curvature(problem, gradients, leaders)
         at = curvature.nearest(problem.C[leaders])

@@ -85,23 +85,33 @@ class RobustProblem:
             rows = slice(low, low + step)
             scores = (self.X[rows] @ flat).reshape(-1, n_columns, k)
             losses, residual = self._losses(scores, self.y[rows])
+            # Large losses are few, as a rule: it pays to look for them.
+            large = np.nonzero(losses > self.threshold)
+            if len(large[0]):
+                residual[large] *= pregibon_slope(losses[large], self.threshold)[:, None]
+                losses[large] = pregibon_loss(losses[large], self.threshold)
             weights = self._weights(rows, columns)
-            if np.isfinite(self.threshold):
-                slope = pregibon_slope(losses, self.threshold)
-                residual *= slope[:, :, None]
-                # pregibon_loss again, from the slope that is already there.
-                np.minimum(losses, self.threshold, out=losses)
-                losses += 2.0 * self.threshold * (1.0 / slope - 1.0)
-            value += np.einsum("jp,jp->p", weights, losses, dtype=np.float64)
-            residual *= weights[:, :, None]
+            if weights is None:
+                value += losses.sum(axis=0, dtype=np.float64)
+            else:
+                value += np.einsum("jp,jp->p", weights, losses, dtype=np.float64)
+                residual *= weights[:, :, None]
             gradient += self.X[rows].T @ residual.reshape(len(residual), -1)
         shrink = self.ridge[:, columns, None] * W
         return value + 0.5 * inner(shrink, W), gradient.reshape(W.shape) + shrink
 
     def curvature(self, W: FloatArray, column: int) -> FloatArray:
         """Inverse of the majorising curvature at one point, one matrix for each output."""
+        gram = self._grams(W, int(self.pattern[column]))
+        return np.stack([inverse_with_ridge(G, self.ridge[:, column]) for G in gram])
+
+    def _grams(self, W: FloatArray, pattern: int) -> list[FloatArray]:
+        """Curvature of the data term; columns that start together ask for the same one."""
+        key = pattern, W.tobytes()
+        if key in self._known:
+            return self._known[key]
         taken, X = self._sample
-        weights = self.row_weights[self.pattern[column]]
+        weights = self.row_weights[pattern]
         losses, residual = self._losses((X @ W)[:, None, :], self.y[taken])
         p = np.abs(residual[:, 0])
         mass = np.array(weights[taken])
@@ -113,7 +123,14 @@ class RobustProblem:
         rooted = np.sqrt(p * (1.0 - p) * mass[:, None])
         scaled = (X * root[:, None] for root in rooted.T)
         # A product of an array with its own transpose takes half the work.
-        return np.stack([inverse_with_ridge(A.T @ A, self.ridge[:, column]) for A in scaled])
+        self._known.clear()
+        self._known[key] = [A.T @ A for A in scaled]
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, bytes], list[FloatArray]]:
+        """The curvature that was asked for last."""
+        return {}
 
     @cached_property
     def _sample(self) -> tuple[IntArray, FloatArray]:
@@ -124,8 +141,12 @@ class RobustProblem:
         taken = np.argsort(self.y, kind="stable")[:: len(self.X) // wanted]
         return taken, self.X[taken]
 
-    def _weights(self, rows: slice, columns: IntArray) -> FloatArray:
-        return np.asarray(self.row_weights[:, rows][self.pattern[columns]].T)
+    def _weights(self, rows: slice, columns: IntArray) -> FloatArray | None:
+        """Weights of some rows in some columns; None where all are 1."""
+        weights = self.row_weights[:, rows]
+        if (weights == 1.0).all():
+            return None
+        return np.asarray(weights[self.pattern[columns]].T)
 
     def _losses(self, scores: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
         """Log-losses (n_rows, n_columns) and residuals ``p - indicator`` like the scores."""
@@ -154,6 +175,7 @@ def minimise_robust(
     tol: float = 1e-9,
     max_iter: int = 500,
     group: IntArray | None = None,
+    first: tuple[FloatArray, FloatArray] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Descend to a local minimum from each column's start.
 
@@ -168,6 +190,8 @@ def minimise_robust(
     group : int array of shape (n_columns,), optional
         Columns of one group share a curvature, that of the first of them; by default each has its
         own.
+    first : pair of arrays, optional
+        Objectives and gradients at the start, if known.
 
     Returns
     -------
@@ -189,12 +213,12 @@ def minimise_robust(
         return centre_outputs(result)
 
     pairs: list[tuple[FloatArray, FloatArray, FloatArray]] = []
-    value, gradient = problem.evaluate(W, columns)
+    value, gradient = problem.evaluate(W, columns) if first is None else first
     for iteration in range(max_iter + 1):
         if iteration % REFRESH == 0:
             pairs = []
-            _, first = np.unique(group[columns], return_index=True)
-            for k in first:
+            _, heads = np.unique(group[columns], return_index=True)
+            for k in heads:
                 inverses[int(group[columns[k]])] = problem.curvature(W[:, k], int(columns[k]))
         direction = _direction(gradient, pairs, partial(precondition, columns=columns))
         slope = inner(gradient, direction)

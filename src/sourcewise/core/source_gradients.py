@@ -9,7 +9,7 @@ products: no array of the size rows x columns exists.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,6 +79,8 @@ class SourceGradients:
     """
 
     def __init__(self, problem: GridProblem):
+        self.by_source = problem.weights
+        problem = merge_alike(problem)
         data = problem.data
         self.problem = problem
         self.outputs = n_outputs(data.n_classes)
@@ -120,11 +122,13 @@ class SourceGradients:
                 G += _weigh(sums[:, :, leader_of], weights)
         return self._finish(G)
 
-    def from_sums(self, sums: FloatArray, W: FloatArray, columns: IntArray) -> Gradient:
+    def from_sums(
+        self, sums: FloatArray, reference: int, W: FloatArray, columns: IntArray
+    ) -> Gradient:
         """Gradients at points where the sources' sums are known, one column of them a point."""
         G = self._reference_sums(W, columns)
-        weights = self.problem.weights[:, columns].copy()
-        weights[self.problem.data.reference] = 0.0
+        weights = self.by_source[:, columns].copy()
+        weights[reference] = 0.0
         return self._finish(G + _weigh(sums, weights))
 
     def _finish(self, G: FloatArray) -> Gradient:
@@ -233,6 +237,40 @@ def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray
         sums[i, :d, :, 0] = X.T @ P
         sums[i, d:, :, 0] = sign.T @ P
     return sums, losses
+
+
+def merge_alike(problem: GridProblem) -> GridProblem:
+    """Join neighbouring sources whose rows count the same in every column.
+
+    Where all rows are pooled that leaves the reference and one long source, and few large products
+    in the place of many small ones.
+    """
+    data, counts = problem.data, problem.data.row_counts
+    per_row = problem.weights / counts[:, None]
+    alike = (per_row[1:] == per_row[:-1]).all(axis=1)
+    equal = np.array([_equal_shares(data, i) for i in range(data.n_sources)])
+    joins = alike & equal[1:] & equal[:-1]
+    for k in (data.reference - 1, data.reference):
+        if 0 <= k < len(joins):
+            joins[k] = False
+    if not joins.any():
+        return problem
+    first = np.flatnonzero(np.concatenate([[True], ~joins]))
+    starts = np.append(data.starts[first], data.starts[-1])
+    merged = np.diff(starts)
+    rows = SourceData(
+        data.X,
+        data.y,
+        starts,
+        int(np.searchsorted(first, data.reference)),
+        np.where(
+            np.repeat(merged == counts[first], merged),
+            data.row_shares,
+            np.repeat(1 / merged, merged),
+        ),
+        data.n_classes,
+    )
+    return replace(problem, data=rows, weights=np.add.reduceat(problem.weights, first, axis=0))
 
 
 def group_sources(data: SourceData) -> list[SourceGroup]:

@@ -271,7 +271,7 @@ class Bench:
         }
         for name, pool in pools.items():
             with costs.clock(*(m for m in self.methods if m in PILOTED[name])):
-                pool.find_pilots()
+                pool.find_pilots(for_weights=name != "normalized")
         for method in self.methods:
             with costs.clock(method):
                 outcomes[method] = self._run(method, facts, pools)

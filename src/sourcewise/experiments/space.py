@@ -156,26 +156,32 @@ class Space:
     def _nearest_curved(self, curved: np.ndarray, n_points: int) -> np.ndarray:
         return np.abs(np.arange(n_points)[:, None] - curved).argmin(axis=1)
 
-    def add_solutions(self, pool: Pool, expected: Pilots) -> Pilots:
-        """Add the models of all rows of this very pool to the points that were expected."""
+    def add_solutions(self, pool: Pool, expected: Pilots, *, curved: bool) -> Pilots:
+        """Add the models of all rows of this very pool to the points that were expected.
+
+        New curvature goes with them only if asked for: at the solutions themselves it is of
+        little use.
+        """
         points = self._fit_all(pool, expected)
         sums, losses = source_sums(pool.data, points)
-        known, n = expected.curvature, points.shape[1]
-        # Models under a strong penalty are next to zero, and so is their curvature known.
-        some = self._curved[1:-1]
-        at = SourceCurvature.at(pool.data, points[:, some], np.ones(len(some)))
-        nearest = self._nearest_curved(self._curved[:-1], n)
-        zero = len(known.C) - 1
+        curvature, nearest = expected.curvature, expected.curved[: points.shape[1]]
+        if curved:
+            # Models under a strong penalty are next to zero, where curvature is known.
+            some = self._curved[1:-1]
+            at = SourceCurvature.at(pool.data, points[:, some], np.ones(len(some)))
+            zero = len(curvature.C) - 1
+            nearest = zero + self._nearest_curved(self._curved[:-1], points.shape[1])
+            curvature = SourceCurvature(
+                np.concatenate([curvature.value, at.value]),
+                np.concatenate([curvature.by_output, at.by_output]),
+                np.concatenate([curvature.C, at.C]),
+            )
         return Pilots(
             np.concatenate([expected.points, points], axis=1),
             np.concatenate([expected.sums, sums], axis=2),
             np.concatenate([expected.losses, losses], axis=1),
-            SourceCurvature(
-                np.concatenate([known.value, at.value]),
-                np.concatenate([known.by_output, at.by_output]),
-                np.concatenate([known.C, at.C]),
-            ),
-            np.concatenate([expected.curved, zero + nearest]),
+            curvature,
+            np.concatenate([expected.curved, nearest]),
         )
 
 
@@ -188,11 +194,11 @@ class SpacePool:
         self.pool = space.pool(facts.X, y, names)
         self.pilots: Pilots | None = None
 
-    def find_pilots(self) -> None:
-        """Find out what the solver may know beforehand."""
+    def find_pilots(self, *, for_weights: bool) -> None:
+        """Find out what the solver may know beforehand, for source weights of all kinds or not."""
         expected = self.space.pilots(self.facts)
         if expected is not None:
-            self.pilots = self.space.add_solutions(self.pool, expected)
+            self.pilots = self.space.add_solutions(self.pool, expected, curved=for_weights)
 
     def train_on_all(self) -> tuple[np.ndarray, float]:
         """Train on all rows alike; returns the model and the regularisation chosen."""
