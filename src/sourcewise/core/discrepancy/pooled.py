@@ -133,57 +133,86 @@ def second_look(
     folds, family, row_loss, setting
         As for the first look.
     """
-    trusted = data.rows(data.reference)
-    shares = data.row_shares[trusted]
-    plan = _Plan.of(folds, shares)
-    n_groups = int(groups.max()) + 1
+    plan = _Plan.of(folds, data.row_shares[data.rows(data.reference)])
     weights = _weights(data, asked, groups, without_fold, plan)
     models, which = _fit(data, weights, plan, family, setting)
-    n_sets, n_options = len(plan.average), len(TRADE_OFFS)
-    own = np.empty((n_sets, n_options, n_groups, len(shares)))
-    means = np.empty((n_sets, n_options, len(asked)))
-    variances = np.empty((n_options, len(asked)))
-    for g in range(n_groups):
-        for o in range(n_options):
-            mine = models[which[:, o, g]]
-            losses = row_loss(family.predict(mine, data.X[trusted]), data.y[trusted])
-            own[:, o, g] = _own_losses(plan, losses, folds)
-            members = np.flatnonzero(groups == g)
-            means[:, o, members], variances[o, members] = _source_losses(
-                data, [asked[int(i)] for i in members], mine, plan.average, family, row_loss
-            )
-    kept = ~np.isnan(own[:, 0, 0])
-    set_shares = np.where(kept, shares, 0.0)
-    set_shares /= set_shares.sum(axis=1, keepdims=True)
-    sizes = 1.0 / np.sum(set_shares**2, axis=1)
-    found = np.nan_to_num(own) @ set_shares[:, None, :, None]
-    reference_means = found[..., 0]  # (n_sets, n_options, n_groups)
-    best = np.argmin(reference_means.mean(axis=2), axis=1)
-    result = SecondLook(
-        np.empty((n_sets, len(asked))),
-        np.empty(n_sets),
-        np.empty(len(asked)),
-        np.empty(n_sets, dtype=bool),
+    candidates = [
+        _judge_option(
+            data, asked, groups, plan, [models[fits] for fits in which[:, o].T], family, row_loss
+        )
+        for o in range(len(TRADE_OFFS))
+    ]
+    losses = np.stack([candidate.reference_losses for candidate in candidates])
+    best = np.argmin(losses, axis=0)
+    n_sets = len(sides)
+    pooled = losses.min(axis=0) < [side.reference_loss for side in sides]
+    chosen = [candidates[best[s]] if pooled[s] else None for s in range(n_sets)]
+    return SecondLook(
+        a=np.stack([sides[s].a if c is None else c.a[s] for s, c in enumerate(chosen)]),
+        reference_errors=np.array(
+            [
+                sides[s].reference_error if c is None else c.reference_errors[s]
+                for s, c in enumerate(chosen)
+            ]
+        ),
+        errors=sides[0].error_a if chosen[0] is None else chosen[0].errors,
+        pooled=pooled,
     )
-    for s in range(n_sets):
-        o = best[s]
-        result.pooled[s] = reference_means[s, o].mean() < sides[s].reference_loss
-        if not result.pooled[s]:
-            result.a[s] = sides[s].a
-            result.reference_errors[s] = sides[s].reference_error
-            if s == 0:
-                result.errors[:] = sides[s].error_a
-            continue
-        result.a[s] = means[s, o] - reference_means[s, o][groups]
-        spread = own[s, o].mean(axis=0) - reference_means[s, o].mean()
-        variance = np.nansum(set_shares[s] * spread**2) * sizes[s] / max(sizes[s] - 1.0, 1.0)
-        result.reference_errors[s] = np.sqrt(variance / sizes[s])
-        if s == 0:
-            # One row has no variance of its own; the reference's stands in.
-            theirs = np.where(np.isnan(variances[o]), variance, variances[o])
-            source_sizes = data.sizes[np.asarray(asked, dtype=np.intp)]
-            result.errors[:] = np.sqrt(theirs / source_sizes + variance / sizes[s])
-    return result
+
+
+@dataclass(frozen=True)
+class _Option:
+    """What models of one trade-off found; names as in `SecondLook`.
+
+    Attributes
+    ----------
+    reference_losses : array of shape (n_sets,)
+        Mean loss on unseen reference rows, averaged over the groups' models.
+    """
+
+    reference_losses: FloatArray
+    a: FloatArray
+    reference_errors: FloatArray
+    errors: FloatArray
+
+
+def _judge_option(
+    data: SourceData,
+    asked: Sequence[int],
+    groups: IntArray,
+    plan: _Plan,
+    models: Sequence[FloatArray],
+    family: Family,
+    row_loss: RowLoss,
+) -> _Option:
+    """Judge every source by the models of its group, ``models[g]`` in the plan's order."""
+    trusted = data.rows(data.reference)
+    means = np.empty((len(plan.average), len(asked)))
+    variances = np.empty(len(asked))
+    own = []
+    for g, mine in enumerate(models):
+        losses = row_loss(family.predict(mine, data.X[trusted]), data.y[trusted])
+        own.append(_own_losses(plan, losses))
+        members = np.flatnonzero(groups == g)
+        means[:, members], variances[members] = _source_losses(
+            data, [asked[int(i)] for i in members], mine, plan.average, family, row_loss
+        )
+    by_row = np.stack(own)  # (n_groups, n_sets, n_reference_rows)
+    shares = np.where(np.isnan(by_row[0]), 0.0, data.row_shares[trusted])
+    shares /= shares.sum(axis=1, keepdims=True)
+    reference = np.einsum("gsn,sn->gs", np.nan_to_num(by_row), shares)
+    sizes = 1.0 / np.sum(shares**2, axis=1)
+    average = np.nan_to_num(by_row).mean(axis=0) - reference.mean(axis=0)[:, None]
+    variance = np.sum(shares * average**2, axis=1) * sizes / np.maximum(sizes - 1.0, 1.0)
+    # One row has no variance of its own; the reference's stands in.
+    theirs = np.where(np.isnan(variances), variance[0], variances)
+    source_sizes = data.sizes[np.asarray(asked, dtype=np.intp)]
+    return _Option(
+        reference.mean(axis=0),
+        means - reference[groups].T,
+        np.sqrt(variance / sizes),
+        np.sqrt(theirs / source_sizes + variance[0] / sizes[0]),
+    )
 
 
 def _weights(
@@ -228,13 +257,11 @@ def _fit(
     return models, same.reshape(weights.shape[:3])
 
 
-def _own_losses(plan: _Plan, losses: FloatArray, folds: ReferenceFolds) -> FloatArray:
+def _own_losses(plan: _Plan, losses: FloatArray) -> FloatArray:
     """Cross-fitted loss of each reference row in each set, NaN where the set leaves it out."""
-    judged = np.where(plan.judged, losses, 0.0)
-    used = plan.average > 0
-    times = used.astype(float) @ plan.judged
-    with np.errstate(invalid="ignore"):
-        return np.asarray((used.astype(float) @ judged) / np.where(times > 0, times, np.nan))
+    used = (plan.average > 0).astype(float)
+    times = used @ plan.judged
+    return np.asarray((used @ np.where(plan.judged, losses, 0.0)) / np.where(times, times, np.nan))
 
 
 def _source_losses(
@@ -275,16 +302,23 @@ def judge(sides: TwoSided, look: SecondLook, chosen_set: int = 0) -> FloatArray:
     difference may well be larger by that much. The source's own model speaks through :math:`b_i`,
     where it is beyond doubt.
     """
-    by_model = look.a[chosen_set] + look.reference_errors[chosen_set]
-    own = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=-1.0)
-    return np.asarray(np.maximum(np.maximum(by_model, own), NEAREST))
+    by_pool, by_source = _testimonies(sides, look, chosen_set)
+    return np.asarray(np.maximum(np.maximum(by_pool, by_source), NEAREST))
+
+
+def _testimonies(
+    sides: TwoSided, look: SecondLook, chosen_set: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return what the best model and what the source's own model says."""
+    by_pool = look.a[chosen_set] + look.reference_errors[chosen_set]
+    by_source = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=-1.0)
+    return by_pool, by_source
 
 
 def judged_discrepancies(sides: TwoSided, look: SecondLook, p_values: FloatArray) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference."""
-    values = judge(sides, look)
-    own = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=-1.0)
-    by_own_model = own > look.a[0] + look.reference_errors[0]
+    by_pool, by_source = _testimonies(sides, look, 0)
+    by_own_model = by_source > by_pool
     errors = np.where(by_own_model, sides.error_b, look.errors)
     name = "pooled model" if look.pooled[0] else "reference model"
     witnesses = tuple(
@@ -293,4 +327,4 @@ def judged_discrepancies(sides: TwoSided, look: SecondLook, p_values: FloatArray
         else Witness(name, "source" if a >= 0 else "reference")
         for use_own, a in zip(by_own_model, look.a[0], strict=True)
     )
-    return Discrepancies(values, errors, p_values, witnesses)
+    return Discrepancies(judge(sides, look), errors, p_values, witnesses)
