@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
+from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.grid import Only
+from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
 from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.runner import run_study
 from sourcewise.experiments.stand_ins import make_animals, make_products
-from sourcewise.experiments.studies import AnimalStudy, BookStudy, EveryProductStudy
 
 FEW = ("paper", "all data", "probability median", "default")
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sourcewise.baselines.local import NEWTON_TOL, constant_penalty
 from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, Grid
 from sourcewise.baselines.source_normalized import standardise_sources
 from sourcewise.baselines.workbench import Workbench
@@ -22,24 +21,19 @@ from sourcewise.core.discrepancy.evidence import (
     reference_evidence,
     source_evidence,
 )
-from sourcewise.core.discrepancy.moments import Moments
-from sourcewise.core.discrepancy.separation import separating_models
 from sourcewise.core.folds import named_seed
-from sourcewise.core.linear import kept_shares
 from sourcewise.core.losses import brier_loss
-from sourcewise.core.newton import newton_logistic
 from sourcewise.core.robust import THRESHOLD
 from sourcewise.estimators.measure import Measured, from_evidence, look_again
 from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER
 from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.experiments.facts import Costs, Facts
+from sourcewise.experiments.one_by_one import ReferenceMoments, grams, local_models
 from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.space import Space, SpacePool, grouped
 
 FOLDS = 5
-LOCAL_C = 100.0  # of the local models behind the medians, the authors' choice
-PLUG_IN_RIDGE = 1e-6
 MEDIANS = ("geometric median", "component median", "probability median")
 # Features as they are, standardised within each source, and as our default sees them; and which
 # methods learn there.
@@ -133,15 +127,10 @@ class Bench:
     # -- what all pools share ----------------------------------------------------------------
 
     @cached_property
-    def own_moments(self) -> tuple[Moments, np.ndarray]:
-        """Moments of the reference, whole and without each fold, and the row shares."""
+    def own_moments(self) -> ReferenceMoments:
+        """Reference's side of the paper's discrepancies."""
         space = self.spaces["given"]
-        shares = np.full(len(self.y), 1.0 / len(self.y))
-        sets = np.stack([shares, *(kept_shares(shares, out) for out in space.folds.held_out)])
-        X, signs = space.X.astype(np.float64), 2.0 * self.y - 1.0
-        gram = np.stack([(X * s[:, None]).T @ X for s in sets])
-        cross = (sets * signs) @ X
-        return Moments(gram, cross[:, :, None], np.ones((len(sets), 1))), sets
+        return ReferenceMoments.of(space.X, self.y, space.folds.held_out)
 
     @cached_property
     def own_evidence(self) -> tuple[ReferenceEvidence, float]:
@@ -158,7 +147,7 @@ class Bench:
     def own_local(self) -> tuple[np.ndarray, np.ndarray]:
         """The reference's own model among the local ones, and its scores of the test rows."""
         space = self.spaces["given"]
-        model = _local_models(space.X[None], self.y[None])
+        model = local_models(space.X[None], self.y[None])
         return model, model.astype(np.float32) @ space.test.T
 
     @cached_property
@@ -201,12 +190,13 @@ class Bench:
                 facts.spaces[name] = space.facts(features, y, known)
         if "paper" in self.methods:
             with costs.clock("paper"):
-                gram = _grams(X) if like is None else like.gram
-                facts = replace(facts, gram=gram, plug_in=self._plug_in(X, y, gram))
+                gram = grams(X) if like is None else like.gram
+                found = self.own_moments.discrepancies(X, y, gram)
+                facts = replace(facts, gram=gram, plug_in=found)
         medians = [m for m in self.methods if m in MEDIANS]
         if medians:
             with costs.clock(*medians):
-                local = _local_models(X, y)
+                local = local_models(X, y)
                 scores = local.astype(np.float32) @ self.spaces["given"].test.T
                 facts = replace(facts, local=local, local_scores=scores)
         if "default" in self.methods:
@@ -223,24 +213,6 @@ class Bench:
         if space == "mapped":
             return self.map(X.reshape(n * m, d)[:, :-1]).reshape(n, m, d)
         return standardise_sources(grouped(X, y), d - 1)[0].reshape(n, m, d)
-
-    def _plug_in(self, X: np.ndarray, y: np.ndarray, gram: np.ndarray) -> np.ndarray:
-        """Discrepancies of appendix B, from the whole reference and without each fold."""
-        own, sets = self.own_moments
-        n, m, _ = X.shape
-        signs, own_signs = 2.0 * y - 1.0, 2.0 * self.y - 1.0
-        wide = X.astype(np.float64)
-        cross = np.matmul(signs[:, None, :], wide)[:, 0] / m
-        sources = Moments(gram, cross[:, :, None], np.ones((n, 1)))
-        reference = self.spaces["given"].X.astype(np.float64)
-        values = np.empty((n, len(sets)))
-        for v, shares in enumerate(sets):
-            one = Moments(own.gram[v : v + 1], own.cross[v : v + 1], own.square[v : v + 1])
-            models = separating_models(sources, one, ridge=PLUG_IN_RIDGE)[:, 0]
-            theirs = np.matmul(wide, models[:, :, None])[:, :, 0] * signs < 0.0
-            ours = (reference @ models.T) * own_signs[:, None] < 0.0
-            values[:, v] = np.abs(theirs.mean(axis=1) - shares @ ours)
-        return values
 
     def _evidence(
         self, names: tuple[str, ...], mapped: np.ndarray, y: np.ndarray
@@ -330,23 +302,3 @@ class Bench:
         """Error on the test rows of a model of shape (1, d)."""
         X = self.spaces[space].test
         return float(np.mean((X @ model[0].astype(X.dtype) > 0) != self.positive_test))
-
-
-def _grams(X: np.ndarray) -> np.ndarray:
-    wide = X.astype(np.float64)
-    return np.matmul(wide.transpose(0, 2, 1), wide) / X.shape[1]
-
-
-def _local_models(X: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Logistic regression of each source; one class only: log-odds 1 for it, whatever the rest."""
-    penalty = constant_penalty(X.shape[2], penalise=True)
-    ones = np.ones((1, X.shape[1]))
-    models = np.zeros((len(X), X.shape[2]))
-    for i in range(len(X)):
-        if y[i].min() == y[i].max():
-            models[i, -1] = (2.0 * y[i, 0] - 1.0) / X[i, 0, -1]
-        else:
-            models[i] = newton_logistic(
-                X[i], y[i], ones, np.array([LOCAL_C]), penalty=penalty, tol=NEWTON_TOL
-            )[0, 0]
-    return models

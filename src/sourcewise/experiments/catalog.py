@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.animals import IMAGE_FILES, read_animals
 from sourcewise.experiments.grid import Only
+from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
 from sourcewise.experiments.products import read_all, read_listed
 from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.stand_ins import (
@@ -14,7 +16,7 @@ from sourcewise.experiments.stand_ins import (
     read_awa1,
     read_fdu_mtl,
 )
-from sourcewise.experiments.studies import AnimalStudy, BookStudy, EveryProductStudy, Study
+from sourcewise.experiments.study import Study
 
 STUDIES = ("products", "all-products", "animals")
 REPEATS = {"products": 1000, "all-products": 1, "animals": 100}

@@ -21,7 +21,7 @@ from typing import Any
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.experiments.grid import Only, Task, distinct_runs
 from sourcewise.experiments.results import ResultsFile, Row
-from sourcewise.experiments.studies import Study
+from sourcewise.experiments.study import Study
 from sourcewise.progress import report_progress
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
