@@ -45,8 +45,10 @@ class TestAnimals:
             "animals-paper-p0.2",
             "animals-default-p1",
             "animals-default-p0.2",
+            "animals-errors-p1",
+            "animals-errors-p0.2",
         ]
-        for sheet in sheets:
+        for sheet in sheets[:4]:
             over_all, *each = sheet.tables
             assert "all corruptions (corruptions: 6, targets: 2" in over_all.title
             for table, corruption in zip(each, CORRUPTIONS.values(), strict=True):
@@ -55,10 +57,27 @@ class TestAnimals:
             assert all(table.columns == ["n = 10", "n = 59"] for table in each)
 
     def test_the_default_is_compared_with_the_papers_method_too(self):
-        paper, default = build_sheets(results_of(animals_rows()))
+        paper, default, _ = build_sheets(results_of(animals_rows()))
         labels = [line.label for line in paper.tables[0].lines]
         assert labels == list(BASELINES.values())
         assert [line.label for line in default.tables[0].lines] == [*labels, "Paper's method"]
+
+    def test_mean_errors_over_targets_and_repeats(self):
+        rows = []
+        for target, level in (("black", 0.1), ("white", 0.3)):
+            errors = {"paper": [level, level + 0.02], "default": [level, None]}
+            rows += rows_of("animals", target, "blur", 10, 1.0, errors)
+            errors = {"paper": [level, level + 0.02], "default": [level - 0.1, level]}
+            rows += rows_of("animals", target, "blur", 20, 1.0, errors)
+        sheet = build_sheets(results_of(rows))[-1]
+        (table,) = sheet.tables
+        paper, default = table.lines
+        # At n = 10 the default lacks the second repeat, so only the first counts, for both.
+        assert paper.cells == ["0.200 ± –", "0.210 ± 0.0100"]
+        assert default.cells == ["0.200 ± –", "0.150 ± 0.0500"]
+        assert default.bold == {1}
+        assert table.notes == ["Runs left out because some methods lack them: 2."]
+        assert sheet.records[-1]["error"] == pytest.approx(0.15)
 
     def test_counts_of_hand_made_errors(self):
         rows = []
@@ -70,7 +89,7 @@ class TestAnimals:
                 "animals", "white", corruption, 10, 1.0, {"paper": WON, "all data": EVEN}
             )
         rows += rows_of("animals", "white", "blur", 20, 1.0, {"paper": LOST, "all data": WON})
-        (sheet,) = build_sheets(results_of(rows))
+        sheet, *_ = build_sheets(results_of(rows))
         over_all, bias, blur = sheet.tables
         assert cells(over_all, "All data") == {"n = 10": "2/2/0", "n = 20": "0/0/1"}
         assert cells(bias, "All data") == {"n = 10": "1/1/0", "n = 20": "–"}
@@ -83,19 +102,19 @@ class TestAnimals:
             errors = {"paper": WON, "reference only": LOST}
             rows += rows_of("animals", "black", corruption, 0, 1.0, errors)
             rows += rows_of("animals", "black", corruption, 10, 1.0, errors)
-        (sheet,) = build_sheets(results_of(rows))
+        sheet, *_ = build_sheets(results_of(rows))
         assert cells(sheet.tables[0], "Reference only") == {"n = 0": "1/0/0", "n = 10": "6/0/0"}
         assert "cells: 7," in sheet.tables[0].title
 
     def test_without_corruption_runs_of_any_corruption_will_do(self):
         rows = rows_of("animals", "black", "label-bias", 10, 1.0, {"paper": WON, "all data": LOST})
         rows += rows_of("animals", "black", "blur", 0, 1.0, {"paper": WON, "all data": LOST})
-        (sheet,) = build_sheets(results_of(rows))
+        sheet, *_ = build_sheets(results_of(rows))
         assert cells(sheet.tables[0], "All data")["n = 0"] == "1/0/0"
 
     def test_only_clean_runs_give_one_table(self):
         rows = rows_of("animals", "black", "blur", 0, 1.0, {"paper": WON, "all data": LOST})
-        (sheet,) = build_sheets(results_of(rows))
+        sheet, *_ = build_sheets(results_of(rows))
         assert len(sheet.tables) == 1
 
     def test_missing_runs_are_counted_and_told(self):
@@ -104,7 +123,7 @@ class TestAnimals:
             "animals", "white", "blur", 10, 1.0, {"paper": WON[:2], "all data": LOST[:2]}
         )
         rows += rows_of("animals", "small", "blur", 10, 1.0, {"paper": WON, "all data": LOST[:2]})
-        (sheet,) = build_sheets(results_of(rows))
+        sheet, *_ = build_sheets(results_of(rows))
         table = sheet.tables[1]
         assert cells(table, "All data") == {"n = 10": "2/0/0"}
         # Six baselines that were not run in three cells each, and one cell of the seventh.
@@ -219,7 +238,13 @@ class TestProducts:
 def test_all_studies_of_a_file():
     rows = animals_rows() + products_rows() + all_products_rows()
     names = [sheet.name for sheet in build_sheets(results_of(rows))]
-    assert names == ["products", "products-by-n", "animals-paper-p1", "animals-default-p1"]
+    assert names == [
+        "products",
+        "products-by-n",
+        "animals-paper-p1",
+        "animals-default-p1",
+        "animals-errors-p1",
+    ]
 
 
 def test_no_rows():

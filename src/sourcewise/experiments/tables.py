@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sourcewise.experiments.animals_errors import animals_errors_sheet
 from sourcewise.experiments.animals_tables import animals_sheets
 from sourcewise.experiments.layout import Sheet
 from sourcewise.experiments.names import ALL_PRODUCTS, ANIMALS, PRODUCTS
@@ -36,7 +37,11 @@ def build_sheets(studies: Studies) -> list[Sheet]:
     if PRODUCTS in errors:
         sheets.append(books_sheet(errors[PRODUCTS], remarks, published=published))
     if ANIMALS in errors:
-        sheets += animals_sheets(errors[ANIMALS], remarks, published=published)
+        animals = errors[ANIMALS]
+        sheets += animals_sheets(animals, remarks, published=published)
+        sheets += [
+            animals_errors_sheet(animals.at_share(share), remarks) for share in animals.shares
+        ]
     if not sheets:
         raise ValueError(UNKNOWN_STUDIES.format(studies=studies_in_words(studies)))
     return sheets

@@ -1,0 +1,46 @@
+"""Means with standard errors, as cells and records of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sourcewise.experiments.summaries import Summary
+
+PLUS_MINUS = "Mean error on the test rows ± its standard error."
+NOT_ALL = "Runs left out because some methods lack them: {left_out}."
+
+
+def mean_cell(summary: Summary, method: int, shorten: Any = np.round) -> str:
+    """Mean and standard error of one method."""
+    error, spread = summary.mean[method], summary.standard_error[method]
+    if np.isnan(error):
+        return "–"
+    spread_shown = "–" if np.isnan(spread) else f"{shorten(spread, 4):.4f}"
+    return f"{shorten(error, 3):.3f} ± {spread_shown}"
+
+
+def best_method(summary: Summary) -> int | None:
+    """Position of the lowest mean."""
+    return None if np.isnan(summary.mean).all() else int(np.nanargmin(summary.mean))
+
+
+def mean_record(method: str, summary: Summary, k: int) -> dict[str, Any]:
+    """Return the same numbers, not rounded."""
+    return {
+        "method": method,
+        "error": _number(summary.mean[k]),
+        "standard_error": _number(summary.standard_error[k]),
+        "standard_deviation": _number(summary.deviation[k]),
+        "runs": summary.runs,
+    }
+
+
+def left_out_notes(number: int) -> list[str]:
+    """Say how many runs do not count, if there are any."""
+    return [NOT_ALL.format(left_out=number)] if number else []
+
+
+def _number(value: float) -> float | str:
+    return "" if np.isnan(value) else float(value)
