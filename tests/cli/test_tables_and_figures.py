@@ -37,8 +37,8 @@ class TestCommands:
         assert sum(line.startswith("The default, p = 1, label bias") for line in lines) == 1
         names = {path.name for path in (tmp_path / "new" / "out").iterdir()}
         assert names == {
-            f"animals-{method}-p1.{ending}"
-            for method in ("paper", "default")
+            f"animals-{what}-p1.{ending}"
+            for what in ("paper", "default", "errors")
             for ending in ("md", "csv", "tex")
         }
 
