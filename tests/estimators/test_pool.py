@@ -1,0 +1,42 @@
+"""How the default learner's features come from the input."""
+
+import numpy as np
+import pytest
+
+from sourcewise.estimators.pool import FeatureMap
+
+
+def test_proportions_of_like_features_are_kept():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1.0, 0.5, 0.2] + [3.0, 0.0, -1.0]
+    mapped = FeatureMap.from_reference(X)(X)
+    spread = X.std(axis=0)
+    np.testing.assert_allclose(mapped[:, :3].mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(
+        mapped[:, :3].std(axis=0) / mapped[:, 0].std(), spread / spread[0], rtol=1e-10
+    )
+    np.testing.assert_array_equal(mapped[:, 3], 1.0)
+
+
+@pytest.mark.parametrize("units", [[1.0, 1e-3, 1e-7], [1e5, 1.0, 1e-3]])
+def test_no_feature_is_left_below_a_tenth_of_the_largest(units):
+    X = np.random.default_rng(0).normal(size=(100, 3)) * units
+    spread = FeatureMap.from_reference(X)(X)[:, :3].std(axis=0)
+    np.testing.assert_allclose(spread / spread[0], [1.0, 0.1, 0.1], rtol=1e-10)
+
+
+def test_the_unit_of_everything_does_not_matter():
+    X = np.random.default_rng(0).normal(size=(50, 4)) * [1.0, 2.0, 0.01, 5.0]
+    one, other = FeatureMap.from_reference(X)(X), FeatureMap.from_reference(1e6 * X)(1e6 * X)
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(np.mean(one[:, :4].var(axis=0)), 1.0)
+
+
+def test_features_that_do_not_vary_are_harmless():
+    X = np.column_stack([np.linspace(0, 1, 20), np.full(20, 7.0)])
+    features = FeatureMap.from_reference(X)
+    new = features(np.array([[0.5, 7.0], [0.5, 8.0]]))
+    assert np.isfinite(new).all() and abs(new[1, 1]) < 10.0
+    assert np.isfinite(FeatureMap.from_reference(X[:, 1:])(X[:, 1:])).all()
+    coef, intercept = features.unmap(np.array([[1.0, 2.0, 3.0]]))
+    np.testing.assert_allclose(X @ coef.T + intercept, features(X) @ [[1.0], [2.0], [3.0]])
