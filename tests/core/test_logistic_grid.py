@@ -138,13 +138,15 @@ def test_every_source_but_the_reference_is_in_one_group():
 def test_single_precision_residuals_keep_their_relative_precision():
     scores = np.linspace(-80, 80, 4001)[:, None]
     for sign in (1.0, -1.0):
-        found = residuals(scores, np.full_like(scores, sign), (1, 1))
+        found = residuals(scores, np.full_like(scores, sign))
         np.testing.assert_allclose(found, -sign / (1 + np.exp(sign * scores)), rtol=1e-5)
-    extreme = residuals(np.array([[1e5], [-1e5]]), np.array([[1.0], [1.0]]), (1, 1))
+    extreme = residuals(np.array([[1e5], [-1e5]]), np.array([[1.0], [1.0]]))
     np.testing.assert_allclose(extreme, [[0.0], [-1.0]])
     many = np.random.default_rng(0).normal(size=(50, 3, 4)) * 5
     label = np.arange(50) % 4
-    found = residuals(many.reshape(50, 12), np.eye(4)[label], (3, 4)).reshape(50, 3, 4)
+    outputs_first = many.transpose(0, 2, 1)
+    found = residuals(outputs_first.reshape(50, 12), np.eye(4)[label])
+    found = found.reshape(50, 4, 3).transpose(0, 2, 1)
     p = probabilities(many)
     expected = p - np.eye(4)[label][:, None, :]
     expected[np.arange(50), :, label] = -(p * (1 - np.eye(4)[label])[:, None, :]).sum(axis=2)

@@ -3,7 +3,8 @@ r"""Gradients of weighted logistic losses, gathered source by source.
 The rows of a source share one weight :math:`a_{iq}` in column :math:`q`: its part of the gradient
 is :math:`a_{iq} X_i^\top (p - y)`. The product is taken with unweighted residuals of exactly those
 columns in which the source counts. Rows are taken in blocks that stay in cache between the two
-products: no array of the size rows x columns exists.
+products: no array of the size rows x columns exists. Inside, columns are the last axis and outputs
+come before them: what is summed over the outputs of a row is then summed over long runs.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class SourceGradients:
                 if everywhere:
                     G += _weigh(sums, weights)
                 else:
-                    G[:, active] += _weigh(sums, weights)
+                    G[..., active] += _weigh(sums, weights)
         return self._finish(G)
 
     def of_followers(self, W: FloatArray, leader_of: IntArray, columns: IntArray) -> Gradient:
@@ -117,7 +118,7 @@ class SourceGradients:
         for position in np.flatnonzero(self.counts[:, columns].any(axis=1)):
             for sources, sums in self._source_sums(self.groups[position], W):
                 weights = self.problem.weights[sources][:, columns]
-                G += _weigh(sums[:, :, leader_of], weights)
+                G += _weigh(sums[..., leader_of], weights)
         return self._finish(G)
 
     def from_sums(self, sums: FloatArray, W: FloatArray, columns: IntArray) -> Gradient:
@@ -125,22 +126,23 @@ class SourceGradients:
         G = self._reference_sums(W, columns)
         weights = self.problem.weights[:, columns].copy()
         weights[self.problem.data.reference] = 0.0
-        return self._finish(G + _weigh(sums, weights))
+        return self._finish(G + _weigh(sums.swapaxes(2, 3), weights))
 
     def _finish(self, G: FloatArray) -> Gradient:
         d = len(G) - self.outputs
-        return Gradient(G[:d], -np.einsum("kpk->p", G[d:], dtype=np.float64))
+        gradient = np.ascontiguousarray(G[:d].swapaxes(1, 2))
+        return Gradient(gradient, -np.einsum("kkp->p", G[d:], dtype=np.float64))
 
     def _source_sums(
         self, group: SourceGroup, W: FloatArray
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield sources and their share-weighted sums of (x, labels) times residual.
 
-        Sums have the shape (n_sources, n_features + n_outputs, n_columns, n_outputs).
+        Sums have the shape (n_sources, n_features + n_outputs, n_outputs, n_columns).
         """
         data = self.problem.data
-        d, shape = len(W), W.shape[1:]
-        flat = np.ascontiguousarray(W).reshape(d, -1)
+        d, n_columns = W.shape[:2]
+        flat = _outputs_first(W)
         n = len(group.sources)
         if isinstance(group.rows, slice):
             m = (group.rows.stop - group.rows.start) // n
@@ -163,7 +165,7 @@ class SourceGradients:
                     rows = group.rows[low:high, begin : begin + few].ravel()
                 X = data.X[rows]
                 labels = self.labels[rows]
-                P = residuals(X @ flat, labels, shape)
+                P = residuals(X @ flat, labels)
                 if group.shares is not None:
                     shares = group.shares[low:high, begin : begin + few].reshape(-1, 1)
                     P *= shares.astype(P.dtype)
@@ -175,32 +177,37 @@ class SourceGradients:
                 sums[:, d:] += np.matmul(L_t, P)
             if group.shares is None:
                 sums *= 1.0 / m
-            yield group.sources[low:high], sums.reshape(high - low, -1, *shape)
+            yield group.sources[low:high], sums.reshape(*sums.shape[:2], self.outputs, n_columns)
 
     def _reference_sums(self, W: FloatArray, columns: IntArray) -> FloatArray:
         """Weighted sums over the reference's rows, each column with the shares of its fold."""
         data, problem = self.problem.data, self.problem
         rows = data.rows(data.reference)
         weights = problem.weights[data.reference, columns]
-        flat = np.ascontiguousarray(W).reshape(len(W), -1)
+        flat = _outputs_first(W)
         sums = np.zeros((len(W) + self.outputs, flat.shape[1]), dtype=W.dtype)
         step = max(32, BLOCK // flat.shape[1])
         for low in range(rows.start, rows.stop, step):
             part = slice(low, min(low + step, rows.stop))
             X = data.X[part]
             shares = problem.reference_shares[:, part.start - rows.start : part.stop - rows.start]
-            P = residuals(X @ flat, self.labels[part], W.shape[1:])
+            P = residuals(X @ flat, self.labels[part])
             by_column = shares.T[:, problem.fold[columns]] * weights
-            P *= np.repeat(by_column, self.outputs, axis=1).astype(P.dtype)
+            P.reshape(len(P), self.outputs, -1)[:] *= by_column[:, None, :].astype(P.dtype)
             sums[: len(W)] += X.T @ P
             sums[len(W) :] += self.labels[part].T @ P
-        return sums.reshape(-1, *W.shape[1:])
+        return sums.reshape(len(sums), self.outputs, -1)
+
+
+def _outputs_first(W: FloatArray) -> FloatArray:
+    """Lay points of shape (n_features, n_columns, n_outputs) side by side, columns fastest."""
+    return np.ascontiguousarray(W.swapaxes(1, 2)).reshape(len(W), -1)
 
 
 def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
     if len(sums) == 1:
-        return np.asarray(sums[0] * weights[0].astype(sums.dtype)[:, None])
-    return np.asarray(np.einsum("sepk,sp->epk", sums, weights.astype(sums.dtype)))
+        return np.asarray(sums[0] * weights[0].astype(sums.dtype))
+    return np.asarray(np.einsum("sekp,sp->ekp", sums, weights.astype(sums.dtype)))
 
 
 def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -227,7 +234,7 @@ def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray
     for i, rows in enumerate(data.slices()):
         X, sign, shares = data.X[rows], labels[rows], data.row_shares[rows]
         scores = X @ flat
-        P = residuals(scores, sign, (n_points, 1))
+        P = residuals(scores, sign)
         losses[i] = shares @ np.logaddexp(0.0, -sign * scores)
         P *= shares[:, None].astype(P.dtype)
         sums[i, :d, :, 0] = X.T @ P
@@ -297,8 +304,8 @@ def _padded(data: SourceData, sources: IntArray) -> SourceGroup:
     return SourceGroup(sources, rows, shares)
 
 
-def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Probability minus indicator, from scores of shape (n_rows, n_columns * n_outputs).
+def residuals(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """Probability minus indicator, from scores of shape (n_rows, n_outputs * n_columns).
 
     Exponentials are taken in single precision, where they are several times faster. Residuals are
     right to about 1e-6 *relative* to themselves, also where they vanish because the label is all
@@ -310,9 +317,9 @@ def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) ->
     scores : array
     labels : array of shape (n_rows, n_outputs)
         +1 or -1 for one output, the indicator for more.
-    shape : (n_columns, n_outputs)
     """
-    if shape[-1] == 1:
+    outputs = labels.shape[1]
+    if outputs == 1:
         sign = labels.astype(np.float32)
         narrow = scores.astype(np.float32)
         narrow *= sign
@@ -321,11 +328,14 @@ def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) ->
         narrow += 1.0
         np.divide(-sign, narrow, out=narrow)
         return np.asarray(narrow, dtype=scores.dtype)
-    narrow = scores.astype(np.float32).reshape(len(scores), *shape)
-    narrow -= narrow.max(axis=2, keepdims=True)
+    narrow = scores.astype(np.float32).reshape(len(scores), outputs, -1)
+    narrow -= narrow.max(axis=1, keepdims=True)
     np.exp(narrow, out=narrow)
-    narrow /= narrow.sum(axis=2, keepdims=True)
-    mine = labels.astype(bool)[:, None, :]
-    narrow *= ~mine
-    narrow -= mine * narrow.sum(axis=2, keepdims=True)
+    label = np.arange(len(scores)), labels.argmax(axis=1)
+    total = narrow[label]
+    narrow[label] = 0.0
+    missed = narrow.sum(axis=1)
+    total += missed
+    narrow /= total[:, None, :]
+    narrow[label] = -missed / total
     return np.asarray(narrow.reshape(scores.shape), dtype=scores.dtype)
