@@ -20,6 +20,7 @@ from sourcewise.core.quasi_newton import Gradient
 
 BLOCK = 65536  # scores held at a time: half a megabyte stays in cache between two products
 GROUP_ROWS = 512  # sources of fewer rows are taken several at a time
+WIDE = 1024  # scores a row gets at a time when there are several outputs
 PADDING = 1.25  # a group's longest source has at most so many times the rows of its shortest
 
 
@@ -83,7 +84,8 @@ class SourceGradients:
         data = problem.data
         self.problem = problem
         self.outputs = n_outputs(data.n_classes)
-        self.groups = group_sources(data)
+        # With many scores a row, a source has work enough alone, and most columns skip most.
+        self.groups = group_sources(data, max(1, GROUP_ROWS // self.outputs))
         indicator = targets(data.y, data.n_classes, data.X.dtype)
         # Two classes: +1 and -1; more: the indicator of each class.
         self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
@@ -94,6 +96,19 @@ class SourceGradients:
 
     def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
         """Gradients of some columns at points of shape (n_features, n_columns, n_outputs)."""
+        width = WIDE // self.outputs if self.outputs > 1 else len(columns)
+        if len(columns) <= width:
+            return self._of_some(W, columns)
+        parts = [
+            self._of_some(W[:, low : low + width], columns[low : low + width])
+            for low in range(0, len(columns), width)
+        ]
+        return Gradient(
+            np.concatenate([part.value for part in parts], axis=1),
+            np.concatenate([part.floor for part in parts]),
+        )
+
+    def _of_some(self, W: FloatArray, columns: IntArray) -> Gradient:
         G = self._reference_sums(W, columns)
         counts = self.counts[:, columns]
         for position in np.flatnonzero(counts.any(axis=1)):
@@ -242,8 +257,8 @@ def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray
     return sums, losses
 
 
-def group_sources(data: SourceData) -> list[SourceGroup]:
-    """Group sources of like size; the reference is left out."""
+def group_sources(data: SourceData, rows: int = GROUP_ROWS) -> list[SourceGroup]:
+    """Group sources of like size, about so many rows together; the reference is left out."""
     counts = data.row_counts
     equal = np.array([_equal_shares(data, i) for i in range(data.n_sources)])
     groups: list[SourceGroup] = []
@@ -251,7 +266,7 @@ def group_sources(data: SourceData) -> list[SourceGroup]:
     run: list[int] = []
     for i in range(data.n_sources):
         if run and (i == data.reference or counts[i] != counts[run[0]] or not equal[i]):
-            _close_run(data, run, groups, rest)
+            _close_run(data, run, groups, rest, rows)
             run = []
         if i == data.reference:
             continue
@@ -259,14 +274,14 @@ def group_sources(data: SourceData) -> list[SourceGroup]:
             run.append(i)
         else:
             rest.append(i)
-    _close_run(data, run, groups, rest)
+    _close_run(data, run, groups, rest, rows)
     order = np.array(sorted(rest, key=lambda i: counts[i]), dtype=np.intp)
     begin = 0
     for end in range(1, len(order) + 1):
         if (
             end == len(order)
             or counts[order[end]] > PADDING * counts[order[begin]]
-            or (end + 1 - begin) * counts[order[end]] > GROUP_ROWS
+            or (end + 1 - begin) * counts[order[end]] > rows
         ):
             groups.append(_padded(data, order[begin:end]))
             begin = end
@@ -279,21 +294,21 @@ def _equal_shares(data: SourceData, source: int) -> bool:
 
 
 def _close_run(
-    data: SourceData, run: list[int], groups: list[SourceGroup], rest: list[int]
+    data: SourceData, run: list[int], groups: list[SourceGroup], rest: list[int], rows: int
 ) -> None:
     """Turn neighbours of equal size into groups that need no copy, if they have rows enough."""
     if not run:
         return
     m = int(data.row_counts[run[0]])
-    if len(run) * m < GROUP_ROWS:
+    if len(run) * m < rows:
         rest.extend(run)
         return
     # Small groups: a column in which none of a group's sources counts skips its rows.
-    many = max(1, GROUP_ROWS // m)
+    many = max(1, rows // m)
     for low in range(0, len(run), many):
         part = run[low : low + many]
-        rows = slice(int(data.starts[part[0]]), int(data.starts[part[-1] + 1]))
-        groups.append(SourceGroup(np.array(part), rows, None))
+        taken = slice(int(data.starts[part[0]]), int(data.starts[part[-1] + 1]))
+        groups.append(SourceGroup(np.array(part), taken, None))
 
 
 def _padded(data: SourceData, sources: IntArray) -> SourceGroup:
