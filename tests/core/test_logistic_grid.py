@@ -1,6 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
+from sourcewise.core import source_gradients
 from sourcewise.core.data import group_rows
 from sourcewise.core.logistic import fit_logistic, probabilities
 from sourcewise.core.logistic_grid import solve_grid
@@ -138,13 +142,15 @@ def test_every_source_but_the_reference_is_in_one_group():
 def test_single_precision_residuals_keep_their_relative_precision():
     scores = np.linspace(-80, 80, 4001)[:, None]
     for sign in (1.0, -1.0):
-        found = residuals(scores, np.full_like(scores, sign), (1, 1))
+        found = residuals(scores, np.full_like(scores, sign))
         np.testing.assert_allclose(found, -sign / (1 + np.exp(sign * scores)), rtol=1e-5)
-    extreme = residuals(np.array([[1e5], [-1e5]]), np.array([[1.0], [1.0]]), (1, 1))
+    extreme = residuals(np.array([[1e5], [-1e5]]), np.array([[1.0], [1.0]]))
     np.testing.assert_allclose(extreme, [[0.0], [-1.0]])
     many = np.random.default_rng(0).normal(size=(50, 3, 4)) * 5
     label = np.arange(50) % 4
-    found = residuals(many.reshape(50, 12), np.eye(4)[label], (3, 4)).reshape(50, 3, 4)
+    outputs_first = many.transpose(0, 2, 1)
+    found = residuals(outputs_first.reshape(50, 12), np.eye(4)[label])
+    found = found.reshape(50, 4, 3).transpose(0, 2, 1)
     p = probabilities(many)
     expected = p - np.eye(4)[label][:, None, :]
     expected[np.arange(50), :, label] = -(p * (1 - np.eye(4)[label])[:, None, :]).sum(axis=2)
@@ -170,3 +176,76 @@ def test_separable_rows_under_weak_regularisation_are_solved_too():
     for q in range(2):
         reached, best = (objective(problem, R[:, q], q, w[q]) for w in (found, plain))
         assert reached <= best * (1 + 1e-6)
+
+
+def several_classes(case, seed=0):
+    """Make rows of five classes, one of them rare, or of three classes that hardly overlap."""
+    rng = np.random.default_rng(seed)
+    k, spread = (5, 1.0) if case == "rare" else (3, 6.0)
+    share = np.array([0.4, 0.3, 0.15, 0.13, 0.02]) if case == "rare" else np.full(3, 1 / 3)
+    y = rng.choice(k, size=400, p=share)
+    y[[0, 1, 2]] = k - 1  # the reference has the rare class too
+    X = rng.normal(size=(400, 8)) + spread * rng.normal(size=(k, 8))[y]
+    X = np.column_stack([X, np.ones(400)])
+    data, _ = group_rows(X, y, np.repeat(np.arange(4), 100), reference=0, n_classes=k)
+    own = data.row_shares[:100]
+    left_out = np.where(np.arange(100) >= 80, 0.0, own)
+    return GridProblem(
+        data=data,
+        weights=np.tile([[100.0, 80.0], [60.0, 0.0], [0.0, 40.0], [5.0, 100.0]], 4),
+        C=np.repeat([0.01, 1.0, 100.0, 1e4], 2),
+        fold=np.tile([0, 1], 4),
+        reference_shares=np.stack([own, left_out / left_out.sum()]),
+        penalty=np.ones(9),
+    )
+
+
+@pytest.mark.parametrize("case", ["rare", "separable"])
+def test_several_classes_agree_with_scikit_learn(case):
+    problem = several_classes(case)
+    found = solve_grid(problem, tol=1e-10)
+    data, R = problem.data, row_weights(problem)
+    for q in range(len(problem.C)):
+        model = LogisticRegression(
+            C=problem.C[q], fit_intercept=False, solver="newton-cg", tol=1e-10, max_iter=5000
+        )
+        model.fit(data.X, data.y, sample_weight=R[:, q])
+        reached, best = (objective(problem, R[:, q], q, w) for w in (found[q], model.coef_))
+        assert reached <= best * (1 + 1e-6)
+        np.testing.assert_allclose(
+            probabilities(data.X @ found[q].T), model.predict_proba(data.X), atol=2e-3
+        )
+
+
+def test_single_precision_first_changes_the_way_and_not_the_solution():
+    problem = several_classes("rare")
+    narrow = replace(problem, data=problem.data.with_features(problem.data.X.astype(np.float32)))
+    R = row_weights(problem)
+    double, single = solve_grid(problem, tol=1e-9), solve_grid(narrow, tol=1e-6)
+    assert (double.dtype, single.dtype) == (np.float64, np.float32)
+    for q in range(len(problem.C)):
+        one, two = (objective(problem, R[:, q], q, w[q]) for w in (double, single))
+        assert one <= two * (1 + 1e-7)
+        assert one == pytest.approx(two, rel=1e-4)
+
+
+def test_groups_without_some_sources_change_no_gradient():
+    problem = grid(3, counts=(100, 100, 20, 100, 100, 100))
+    W = np.random.default_rng(1).normal(size=(5, 12, 3))
+    apart, together = SourceGradients(problem), SourceGradients(problem)
+    together.groups = group_sources(problem.data)
+    together.counts = np.stack([problem.weights[g.sources].any(axis=0) for g in together.groups])
+    assert len(together.groups) < len(apart.groups)
+    one, two = (gradients(W, np.arange(12)) for gradients in (apart, together))
+    np.testing.assert_allclose(one.value, two.value, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(one.floor, two.floor, rtol=1e-6)
+
+
+def test_columns_taken_some_at_a_time_have_the_same_gradients(monkeypatch):
+    problem = grid(4)
+    W = np.random.default_rng(1).normal(size=(5, 12, 4))
+    whole = SourceGradients(problem)(W, np.arange(12))
+    monkeypatch.setattr(source_gradients, "WIDE", 20)
+    parts = SourceGradients(problem)(W, np.arange(12))
+    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(parts.floor, whole.floor, rtol=1e-6)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrf, dpotri
-from scipy.special import logsumexp
 
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
@@ -35,7 +34,12 @@ def probabilities(scores: FloatArray) -> FloatArray:
     if scores.shape[-1] == 1:
         positive = _sigmoid(scores)
         return np.concatenate([1.0 - positive, positive], axis=-1)
-    return np.asarray(np.exp(scores - logsumexp(scores, axis=-1, keepdims=True)))
+    # Outputs first: sums over a short last axis are slow.
+    p = np.array(np.moveaxis(scores, -1, 0), order="C")
+    p -= p.max(axis=0)
+    np.exp(p, out=p)
+    p /= p.sum(axis=0)
+    return np.asarray(np.moveaxis(p, 0, -1))
 
 
 def targets(y: IntArray, n_classes: int, dtype: np.dtype[np.floating]) -> FloatArray:
@@ -103,15 +107,18 @@ def fit_logistic(
         return Gradient(gradient, floor + 0.5 * inner(shrink, W))
 
     def refresh(W: FloatArray, columns: IntArray) -> NDArray[np.bool_]:
-        V = R[:, columns, None] * row_curvature(product(X, W))
+        # At zero all classes are equally probable: one curvature is that of all outputs.
+        different = outputs if W.any() else 1
+        V = R[:, columns, None] * row_curvature(product(X, W))[:, :, :different]
         for k, column in enumerate(columns):
-            for output in range(outputs):
+            for output in range(different):
                 H = X.T @ (X * V[:, k, output, None])
-                inverse[column, output] = inverse_with_ridge(H, ridge[:, column])
+                inverse[column, output:] = inverse_with_ridge(H, ridge[:, column])
         return np.ones(len(columns), dtype=bool)
 
     def precondition(vectors: FloatArray, columns: IntArray) -> FloatArray:
-        applied = np.matmul(inverse[columns], vectors.transpose(1, 2, 0)[..., None])
+        mine = inverse if len(columns) == n_columns else inverse[columns]
+        applied = np.matmul(mine, vectors.transpose(1, 2, 0)[..., None])
         return centre_outputs(np.ascontiguousarray(applied[..., 0].transpose(2, 0, 1)))
 
     refresh(W, np.arange(n_columns))

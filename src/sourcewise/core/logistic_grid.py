@@ -8,11 +8,14 @@ and leaves out some reference rows. What makes the grid cheap:
   pilot solution. Columns of one regularisation whose weights are alike (folds of one trade-off)
   share one inverse, and start from the solution of one of them, where their first gradients cost
   no product of their own.
+- Several classes take dozens of gradients. All but the last are of single precision, which is what
+  their probabilities have anyway.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +43,8 @@ RENEW_CHEAP = 2  # gradients between renewals of slow columns of few rows
 RENEW_DEAR = 15  # gradients after which other columns renew theirs: it costs dozens of gradients
 RENEW_MULTINOMIAL = 10
 PREPARED = 64  # inverses computed at a time
+ROUGH_TOL = 1e-7  # below, rounding to single precision may keep a column from stopping
+ROUGH_ITER = 60  # gradients of single precision; double precision takes over from there
 ALIKE = 0.5  # columns whose weights differ by less in all share one inverse
 
 
@@ -71,11 +76,51 @@ def solve_grid(
     -------
     coef : array of shape (n_columns, n_outputs, n_features)
     """
-    leaders, leader_of, alike = _leaders(problem)
     if pilots is None and is_wide(problem.data):
+        leaders, leader_of, _ = _leaders(problem)
         return solve_wide_grid(
             problem, leaders, leader_of, tol=tol, start=start, max_iter=max_iter, on_stop=on_stop
         )
+    if pilots is None and problem.data.n_classes > 2 and problem.data.X.dtype == np.float64:
+        W = _solve_roughly_first(problem, tol, start, max_iter, on_stop)
+    else:
+        W, _ = _solve_by_leaders(problem, tol, start, pilots, max_iter, on_stop)
+    return W.transpose(1, 2, 0)
+
+
+def _solve_roughly_first(
+    problem: GridProblem,
+    tol: float,
+    start: FloatArray | None,
+    max_iter: int,
+    on_stop: Callable[[int], None] | None,
+) -> FloatArray:
+    """Solve in single precision as far as that goes, then all columns in double from there."""
+    narrow = problem.data.with_features(problem.data.X.astype(np.float32))
+    rough = replace(problem, data=narrow)
+    near = None if start is None else start.astype(np.float32)
+    W, steps = _solve_by_leaders(rough, max(tol, ROUGH_TOL), near, None, ROUGH_ITER, None)
+    everywhere = np.arange(len(problem.C))
+    steps.calls = 0
+    return _minimise(
+        problem, SourceGradients(problem), steps, W.astype(np.float64), everywhere, tol, max_iter,
+        on_stop=on_stop,
+    )  # fmt: skip
+
+
+def _solve_by_leaders(
+    problem: GridProblem,
+    tol: float,
+    start: FloatArray | None,
+    pilots: Pilots | None,
+    max_iter: int,
+    on_stop: Callable[[int], None] | None,
+) -> tuple[FloatArray, Preconditioner]:
+    """Solve the leaders, then the others from there; also returns the inverses in use at the end.
+
+    Solutions have the shape (n_features, n_columns, n_outputs).
+    """
+    leaders, leader_of, alike = _leaders(problem)
     gradients = SourceGradients(problem)
     first = None
     if start is not None:
@@ -103,7 +148,7 @@ def solve_grid(
         W[:, followers] = _minimise(
             problem, gradients, steps, near, followers, tol, max_iter, first, on_stop
         )
-    return W.transpose(1, 2, 0)
+    return W, steps
 
 
 def is_wide(data: SourceData) -> bool:

@@ -3,7 +3,8 @@ r"""Gradients of weighted logistic losses, gathered source by source.
 The rows of a source share one weight :math:`a_{iq}` in column :math:`q`: its part of the gradient
 is :math:`a_{iq} X_i^\top (p - y)`. The product is taken with unweighted residuals of exactly those
 columns in which the source counts. Rows are taken in blocks that stay in cache between the two
-products: no array of the size rows x columns exists.
+products: no array of the size rows x columns exists. Inside, columns are the last axis and outputs
+come before them: what is summed over the outputs of a row is then summed over long runs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from sourcewise.core.quasi_newton import Gradient
 
 BLOCK = 65536  # scores held at a time: half a megabyte stays in cache between two products
 GROUP_ROWS = 512  # sources of fewer rows are taken several at a time
+WIDE = 1024  # scores a row gets at a time when there are several outputs
 PADDING = 1.25  # a group's longest source has at most so many times the rows of its shortest
 
 
@@ -84,7 +86,8 @@ class SourceGradients:
         data = problem.data
         self.problem = problem
         self.outputs = n_outputs(data.n_classes)
-        self.groups = group_sources(data)
+        # With many scores a row, a source has work enough alone, and most columns skip most.
+        self.groups = group_sources(data, max(1, GROUP_ROWS // self.outputs))
         indicator = targets(data.y, data.n_classes, data.X.dtype)
         # Two classes: +1 and -1; more: the indicator of each class.
         self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
@@ -95,6 +98,19 @@ class SourceGradients:
 
     def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
         """Gradients of some columns at points of shape (n_features, n_columns, n_outputs)."""
+        width = WIDE // self.outputs if self.outputs > 1 else len(columns)
+        if len(columns) <= width:
+            return self._of_some(W, columns)
+        parts = [
+            self._of_some(W[:, low : low + width], columns[low : low + width])
+            for low in range(0, len(columns), width)
+        ]
+        return Gradient(
+            np.concatenate([part.value for part in parts], axis=1),
+            np.concatenate([part.floor for part in parts]),
+        )
+
+    def _of_some(self, W: FloatArray, columns: IntArray) -> Gradient:
         G = self._reference_sums(W, columns)
         counts = self.counts[:, columns]
         for position in np.flatnonzero(counts.any(axis=1)):
@@ -106,7 +122,7 @@ class SourceGradients:
                 if everywhere:
                     G += _weigh(sums, weights)
                 else:
-                    G[:, active] += _weigh(sums, weights)
+                    G[..., active] += _weigh(sums, weights)
         return self._finish(G)
 
     def of_followers(self, W: FloatArray, leader_of: IntArray, columns: IntArray) -> Gradient:
@@ -119,7 +135,7 @@ class SourceGradients:
         for position in np.flatnonzero(self.counts[:, columns].any(axis=1)):
             for sources, sums in self._source_sums(self.groups[position], W):
                 weights = self.problem.weights[sources][:, columns]
-                G += _weigh(sums[:, :, leader_of], weights)
+                G += _weigh(sums[..., leader_of], weights)
         return self._finish(G)
 
     def from_sums(
@@ -129,22 +145,23 @@ class SourceGradients:
         G = self._reference_sums(W, columns)
         weights = self.by_source[:, columns].copy()
         weights[reference] = 0.0
-        return self._finish(G + _weigh(sums, weights))
+        return self._finish(G + _weigh(sums.swapaxes(2, 3), weights))
 
     def _finish(self, G: FloatArray) -> Gradient:
         d = len(G) - self.outputs
-        return Gradient(G[:d], -np.einsum("kpk->p", G[d:], dtype=np.float64))
+        gradient = np.ascontiguousarray(G[:d].swapaxes(1, 2))
+        return Gradient(gradient, -np.einsum("kkp->p", G[d:], dtype=np.float64))
 
     def _source_sums(
         self, group: SourceGroup, W: FloatArray
     ) -> Iterator[tuple[IntArray, FloatArray]]:
         """Yield sources and their share-weighted sums of (x, labels) times residual.
 
-        Sums have the shape (n_sources, n_features + n_outputs, n_columns, n_outputs).
+        Sums have the shape (n_sources, n_features + n_outputs, n_outputs, n_columns).
         """
         data = self.problem.data
-        d, shape = len(W), W.shape[1:]
-        flat = np.ascontiguousarray(W).reshape(d, -1)
+        d, n_columns = W.shape[:2]
+        flat = _outputs_first(W)
         n = len(group.sources)
         if isinstance(group.rows, slice):
             m = (group.rows.stop - group.rows.start) // n
@@ -167,7 +184,7 @@ class SourceGradients:
                     rows = group.rows[low:high, begin : begin + few].ravel()
                 X = data.X[rows]
                 labels = self.labels[rows]
-                P = residuals(X @ flat, labels, shape)
+                P = residuals(X @ flat, labels)
                 if group.shares is not None:
                     shares = group.shares[low:high, begin : begin + few].reshape(-1, 1)
                     P *= shares.astype(P.dtype)
@@ -179,32 +196,37 @@ class SourceGradients:
                 sums[:, d:] += np.matmul(L_t, P)
             if group.shares is None:
                 sums *= 1.0 / m
-            yield group.sources[low:high], sums.reshape(high - low, -1, *shape)
+            yield group.sources[low:high], sums.reshape(*sums.shape[:2], self.outputs, n_columns)
 
     def _reference_sums(self, W: FloatArray, columns: IntArray) -> FloatArray:
         """Weighted sums over the reference's rows, each column with the shares of its fold."""
         data, problem = self.problem.data, self.problem
         rows = data.rows(data.reference)
         weights = problem.weights[data.reference, columns]
-        flat = np.ascontiguousarray(W).reshape(len(W), -1)
+        flat = _outputs_first(W)
         sums = np.zeros((len(W) + self.outputs, flat.shape[1]), dtype=W.dtype)
         step = max(32, BLOCK // flat.shape[1])
         for low in range(rows.start, rows.stop, step):
             part = slice(low, min(low + step, rows.stop))
             X = data.X[part]
             shares = problem.reference_shares[:, part.start - rows.start : part.stop - rows.start]
-            P = residuals(X @ flat, self.labels[part], W.shape[1:])
+            P = residuals(X @ flat, self.labels[part])
             by_column = shares.T[:, problem.fold[columns]] * weights
-            P *= np.repeat(by_column, self.outputs, axis=1).astype(P.dtype)
+            P.reshape(len(P), self.outputs, -1)[:] *= by_column[:, None, :].astype(P.dtype)
             sums[: len(W)] += X.T @ P
             sums[len(W) :] += self.labels[part].T @ P
-        return sums.reshape(-1, *W.shape[1:])
+        return sums.reshape(len(sums), self.outputs, -1)
+
+
+def _outputs_first(W: FloatArray) -> FloatArray:
+    """Lay points of shape (n_features, n_columns, n_outputs) side by side, columns fastest."""
+    return np.ascontiguousarray(W.swapaxes(1, 2)).reshape(len(W), -1)
 
 
 def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
     if len(sums) == 1:
-        return np.asarray(sums[0] * weights[0].astype(sums.dtype)[:, None])
-    return np.asarray(np.einsum("sepk,sp->epk", sums, weights.astype(sums.dtype)))
+        return np.asarray(sums[0] * weights[0].astype(sums.dtype))
+    return np.asarray(np.einsum("sekp,sp->ekp", sums, weights.astype(sums.dtype)))
 
 
 def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -231,7 +253,7 @@ def source_sums(data: SourceData, W: FloatArray) -> tuple[FloatArray, FloatArray
     for i, rows in enumerate(data.slices()):
         X, sign, shares = data.X[rows], labels[rows], data.row_shares[rows]
         scores = X @ flat
-        P = residuals(scores, sign, (n_points, 1))
+        P = residuals(scores, sign)
         losses[i] = shares @ np.logaddexp(0.0, -sign * scores)
         P *= shares[:, None].astype(P.dtype)
         sums[i, :d, :, 0] = X.T @ P
@@ -273,8 +295,8 @@ def merge_alike(problem: GridProblem) -> GridProblem:
     return replace(problem, data=rows, weights=np.add.reduceat(problem.weights, first, axis=0))
 
 
-def group_sources(data: SourceData) -> list[SourceGroup]:
-    """Group sources of like size; the reference is left out."""
+def group_sources(data: SourceData, rows: int = GROUP_ROWS) -> list[SourceGroup]:
+    """Group sources of like size, about so many rows together; the reference is left out."""
     counts = data.row_counts
     equal = np.array([_equal_shares(data, i) for i in range(data.n_sources)])
     groups: list[SourceGroup] = []
@@ -282,7 +304,7 @@ def group_sources(data: SourceData) -> list[SourceGroup]:
     run: list[int] = []
     for i in range(data.n_sources):
         if run and (i == data.reference or counts[i] != counts[run[0]] or not equal[i]):
-            _close_run(data, run, groups, rest)
+            _close_run(data, run, groups, rest, rows)
             run = []
         if i == data.reference:
             continue
@@ -290,14 +312,14 @@ def group_sources(data: SourceData) -> list[SourceGroup]:
             run.append(i)
         else:
             rest.append(i)
-    _close_run(data, run, groups, rest)
+    _close_run(data, run, groups, rest, rows)
     order = np.array(sorted(rest, key=lambda i: counts[i]), dtype=np.intp)
     begin = 0
     for end in range(1, len(order) + 1):
         if (
             end == len(order)
             or counts[order[end]] > PADDING * counts[order[begin]]
-            or (end + 1 - begin) * counts[order[end]] > GROUP_ROWS
+            or (end + 1 - begin) * counts[order[end]] > rows
         ):
             groups.append(_padded(data, order[begin:end]))
             begin = end
@@ -310,21 +332,21 @@ def _equal_shares(data: SourceData, source: int) -> bool:
 
 
 def _close_run(
-    data: SourceData, run: list[int], groups: list[SourceGroup], rest: list[int]
+    data: SourceData, run: list[int], groups: list[SourceGroup], rest: list[int], rows: int
 ) -> None:
     """Turn neighbours of equal size into groups that need no copy, if they have rows enough."""
     if not run:
         return
     m = int(data.row_counts[run[0]])
-    if len(run) * m < GROUP_ROWS:
+    if len(run) * m < rows:
         rest.extend(run)
         return
     # Small groups: a column in which none of a group's sources counts skips its rows.
-    many = max(1, GROUP_ROWS // m)
+    many = max(1, rows // m)
     for low in range(0, len(run), many):
         part = run[low : low + many]
-        rows = slice(int(data.starts[part[0]]), int(data.starts[part[-1] + 1]))
-        groups.append(SourceGroup(np.array(part), rows, None))
+        taken = slice(int(data.starts[part[0]]), int(data.starts[part[-1] + 1]))
+        groups.append(SourceGroup(np.array(part), taken, None))
 
 
 def _padded(data: SourceData, sources: IntArray) -> SourceGroup:
@@ -335,8 +357,8 @@ def _padded(data: SourceData, sources: IntArray) -> SourceGroup:
     return SourceGroup(sources, rows, shares)
 
 
-def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    """Probability minus indicator, from scores of shape (n_rows, n_columns * n_outputs).
+def residuals(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """Probability minus indicator, from scores of shape (n_rows, n_outputs * n_columns).
 
     Exponentials are taken in single precision, where they are several times faster. Residuals are
     right to about 1e-6 *relative* to themselves, also where they vanish because the label is all
@@ -348,9 +370,9 @@ def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) ->
     scores : array
     labels : array of shape (n_rows, n_outputs)
         +1 or -1 for one output, the indicator for more.
-    shape : (n_columns, n_outputs)
     """
-    if shape[-1] == 1:
+    outputs = labels.shape[1]
+    if outputs == 1:
         sign = labels.astype(np.float32)
         narrow = scores.astype(np.float32)
         narrow *= sign
@@ -359,11 +381,14 @@ def residuals(scores: FloatArray, labels: FloatArray, shape: tuple[int, ...]) ->
         narrow += 1.0
         np.divide(-sign, narrow, out=narrow)
         return np.asarray(narrow, dtype=scores.dtype)
-    narrow = scores.astype(np.float32).reshape(len(scores), *shape)
-    narrow -= narrow.max(axis=2, keepdims=True)
+    narrow = scores.astype(np.float32).reshape(len(scores), outputs, -1)
+    narrow -= narrow.max(axis=1, keepdims=True)
     np.exp(narrow, out=narrow)
-    narrow /= narrow.sum(axis=2, keepdims=True)
-    mine = labels.astype(bool)[:, None, :]
-    narrow *= ~mine
-    narrow -= mine * narrow.sum(axis=2, keepdims=True)
+    label = np.arange(len(scores)), labels.argmax(axis=1)
+    total = narrow[label]
+    narrow[label] = 0.0
+    missed = narrow.sum(axis=1)
+    total += missed
+    narrow /= total[:, None, :]
+    narrow[label] = -missed / total
     return np.asarray(narrow.reshape(scores.shape), dtype=scores.dtype)

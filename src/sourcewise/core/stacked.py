@@ -89,9 +89,8 @@ def _gradient(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Curvature of each row, gradients, and a number that each objective is known to exceed."""
     Z = np.matmul(X, W)
-    residual = residuals(
-        Z.reshape(-1, Z.shape[2]), (2.0 * y - 1.0).reshape(-1, 1), (Z.shape[2], 1)
-    ).reshape(Z.shape)
+    sign = (2.0 * y - 1.0).reshape(-1, 1)
+    residual = residuals(Z.reshape(-1, Z.shape[2]), sign).reshape(Z.shape)
     V = np.abs(residual)
     V *= 1.0 - V
     residual *= R
