@@ -4,6 +4,7 @@ import pytest
 
 from cli.running import run_here
 from sourcewise.experiments.results import read_results
+from sourcewise.experiments.runner import WorkerGone
 
 PART = ("--data", "synthetic", "--runs", 1, "--only", "n=0,10", "--methods", "all data,paper")
 
@@ -39,6 +40,8 @@ def test_the_estimate_writes_nothing(tmp_path):
         (("--data", "synthetic", "-o", "r", "--only", "n=11"), "the study has no such n"),
         (("--data", "synthetic", "-o", "r", "--only", "weight=1"), "--only takes FIELD=VALUE"),
         (("--data", "synthetic", "-o", "r", "--methods", "magic"), "There is no method 'magic'"),
+        (("--data", "synthetic", "-o", "r", "--methods", ""), "There is no method ''"),
+        (("--data", "synthetic", "-o", "r", "--only", "target=0002247400"), "no such target"),
         (("--data", "synthetic", "-o", "no/r"), "the folder no does not exist"),
         (("--data", ".", "-o", "r"), "0002247399.txt is missing"),
     ],
@@ -50,3 +53,15 @@ def test_what_is_wrong_is_said_in_one_sentence(tmp_path, monkeypatch, arguments,
     assert sentence in done.err
     assert done.err.startswith("sourcewise: ") and done.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_on_the_way_is_one_sentence_and_keeps_what_is_there(tmp_path, monkeypatch):
+    def gone(*_, **__):
+        raise WorkerGone("A worker process ended unexpectedly (exit code -9).")
+
+    monkeypatch.setattr("sourcewise.cli.reproduce.run_study", gone)
+    done = run_here("reproduce", "products", *PART, "-o", "r.sqlite", cwd=tmp_path)
+    assert (done.code, done.err) == (
+        1,
+        "sourcewise: A worker process ended unexpectedly (exit code -9).\n",
+    )

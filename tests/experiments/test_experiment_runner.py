@@ -14,8 +14,8 @@ import pytest
 from experiments import small_studies
 from experiments.small_studies import animals, books, every_product, part, same_numbers
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.results import ResultsFile, Row, read_results
-from sourcewise.experiments.runner import estimate, run_study
+from sourcewise.experiments.results import ResultsFile, Row, read_results, refusal
+from sourcewise.experiments.runner import WorkerGone, Workers, estimate, run_study
 from sourcewise.progress import listening
 
 ROW = Row("animals", "black", "blur", 3, 1.0, 0, "paper", 0.25, 2.0, float("nan"), 0.1, 7)
@@ -157,3 +157,46 @@ def test_the_estimate_counts_the_whole_grid():
 def test_a_part_that_does_not_exist_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         animals().tasks(Only([text]))
+
+
+def test_a_worker_that_dies_before_it_has_read_its_data_is_noticed():
+    workers = Workers(animals(), 2)
+    try:
+        os.kill(workers._processes[0].pid, signal.SIGKILL)
+        with pytest.raises(WorkerGone, match="exit code -9"):
+            for _ in workers.run(animals().tasks(part())):
+                pass
+    finally:
+        workers.stop()
+
+
+def test_another_programs_file_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "contacts.sqlite"
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE contacts (name TEXT)")
+    other.commit()
+    with pytest.raises(ValueError, match="is not a file of results"):
+        ResultsFile(path, {"seed": "0"})
+    assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("contacts",)]
+    other.close()
+
+
+def test_a_locked_file_is_not_taken_for_a_bad_one(tmp_path):
+    path = tmp_path / "results.sqlite"
+    ResultsFile(path, {"seed": "0"}).close()
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    reader = sqlite3.connect(path, timeout=0.0)
+    with pytest.raises(sqlite3.OperationalError) as locked:
+        reader.execute("SELECT * FROM results")
+    assert "in use by another process" in refusal(path, locked.value)
+    holder.close()
+    reader.close()
+
+
+def test_identifiers_are_compared_as_text():
+    wanted = Only(["target=0002247399", "n=10", "p=1.0"])
+    assert wanted.takes("target", "0002247399")
+    assert not wanted.takes("target", "0002247400")
+    assert not wanted.takes("target", "2247399")
+    assert wanted.takes("n", 10) and wanted.takes("p", 1)

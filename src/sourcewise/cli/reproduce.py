@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import time
 from collections.abc import Iterator
@@ -19,14 +20,18 @@ from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.catalog import make_study
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.results import METHODS
+from sourcewise.experiments.runner import WorkerGone, run_study
 from sourcewise.experiments.runner import estimate as estimate_cost
-from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
 
 WINDOW = 900.0  # seconds; runs of one grid differ a lot
 REPORT_EVERY = 60.0  # seconds between lines where nobody watches a bar
 
 NO_OUTPUT = "Say where the results go with -o FILE (or ask for the cost alone with --estimate)."
+NOT_WRITTEN = (
+    "{path} cannot be written: {error}. What is finished is kept, and the same command continues."
+)
+FAILED = 1
 KEPT = "Interrupted; finished runs are kept in {path}, and the same command continues."
 
 
@@ -125,7 +130,7 @@ def reproduce(
         raise ValueError(NO_OUTPUT)
     check_output(output)
     wanted = Only(only or [])
-    listed = tuple(name.strip() for name in methods.split(",")) if methods else METHODS
+    listed = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
     chosen = make_study(
         study.value,
         data,
@@ -149,8 +154,15 @@ def reproduce(
     except KeyboardInterrupt:
         complain(KEPT.format(path=output))
         raise typer.Exit(INTERRUPT) from None
+    except WorkerGone as gone:
+        complain(str(gone))
+        raise typer.Exit(FAILED) from None
+    except sqlite3.Error as error:
+        complain(NOT_WRITTEN.format(path=output, error=error))
+        raise typer.Exit(FAILED) from None
     if not quiet:
-        print(f"{progress.done:,} runs are in {output}.")
+        runs_are = "run is" if progress.done == 1 else "runs are"
+        print(f"{progress.done:,} {runs_are} in {output}.")
 
 
 def in_words(seconds: float) -> str:

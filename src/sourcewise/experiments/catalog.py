@@ -64,7 +64,7 @@ def make_study(
         Files that no wanted run needs are not read.
     """
     check_methods(methods)
-    stand_in = data in STAND_INS[study] and not Path(data).is_dir()
+    stand_in = data in STAND_INS[study]  # ./awa1 is the folder of that name
     if not stand_in and not Path(data).is_dir():
         raise ValueError(
             NO_SUCH_DATA.format(data=data, study=study, names=", ".join(STAND_INS[study]))

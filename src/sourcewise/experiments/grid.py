@@ -76,10 +76,10 @@ class Only:
     def check(self, known: Mapping[str, Sequence[Any]]) -> None:
         """Refuse values that the study does not have."""
         for field, values in self.wanted.items():
-            names = {_plain(value) for value in known[field]}
+            names = {_plain(field, value) for value in known[field]}
             for value in sorted(values):
-                if _plain(value) not in names:
-                    shown = [_plain(each) for each in known[field]]
+                if _plain(field, value) not in names:
+                    shown = [_plain(field, each) for each in known[field]]
                     if len(shown) > MOST_SHOWN:
                         shown = [*shown[:MOST_SHOWN], "..."]
                     raise ValueError(
@@ -89,15 +89,17 @@ class Only:
     def takes(self, field: str, value: Any) -> bool:
         """Whether a value of a field is wanted."""
         wanted = self.wanted.get(field)
-        return wanted is None or _plain(value) in {_plain(each) for each in wanted}
+        return wanted is None or _plain(field, value) in {_plain(field, each) for each in wanted}
 
     def pick(self, field: str, values: Sequence[Any]) -> list[Any]:
         """Return the wanted ones of a field's values."""
         return [value for value in values if self.takes(field, value)]
 
 
-def _plain(value: Any) -> str:
-    """Write a value so that 1, 1.0 and "1.0" are the same."""
+def _plain(field: str, value: Any) -> str:
+    """Write a value so that 1, 1.0 and "1.0" are the same, unless it is a name."""
+    if field in ("target", "corruption"):
+        return str(value)
     try:
         return f"{float(value):g}"
     except (TypeError, ValueError):

@@ -22,6 +22,9 @@ METHODS = (
     "default",
 )
 
+IN_USE = "{path} is in use by another process; wait until it has ended, or give another file."
+CANNOT = "{path} cannot be read or written: {error}."
+TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 NOT_RESULTS = "{path} is not a file of results; give one that 'sourcewise reproduce' has written."
 NO_RESULTS = "There is no file of results {path}; 'sourcewise reproduce' writes one."
 OTHER_SETTINGS = (
@@ -154,7 +157,7 @@ def read_results(path: str | Path) -> Results:
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
-        raise ValueError(NOT_RESULTS.format(path=path)) from error
+        raise ValueError(refusal(path, error)) from error
     by_field = list(zip(*rows, strict=True)) if rows else [()] * len(Row._fields)
     columns = {
         name: np.array([np.nan if v is None else v for v in values], dtype=DTYPES[name])
@@ -186,7 +189,7 @@ class ResultsFile:
             self._open(dict(settings))
         except sqlite3.DatabaseError as error:
             self.close()
-            raise ValueError(NOT_RESULTS.format(path=path)) from error
+            raise ValueError(refusal(path, error)) from error
         except BaseException:
             self.close()
             raise
@@ -196,6 +199,9 @@ class ResultsFile:
         self._connection.execute("PRAGMA journal_mode = DELETE")
         self._connection.execute("PRAGMA synchronous = FULL")
         with self._transaction():
+            tables = {name for (name,) in self._connection.execute(TABLES)}
+            if tables and not {"settings", "results"} <= tables:
+                raise ValueError(NOT_RESULTS.format(path=self.path))
             for statement in SCHEMA.split(";"):
                 self._connection.execute(statement)
             known = dict(self._connection.execute("SELECT key, value FROM settings"))
@@ -235,6 +241,16 @@ class ResultsFile:
     def keys(self) -> set[tuple[Any, ...]]:
         """Keys of all rows there are: study, target, corruption, n, p, repeat, method."""
         return set(self._connection.execute(f"SELECT {', '.join(KEY)} FROM results"))
+
+
+def refusal(path: Path, error: sqlite3.DatabaseError) -> str:
+    """Say why a file cannot be used: a good one that is locked must not be taken for a bad one."""
+    name = getattr(error, "sqlite_errorname", "") or ""
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return IN_USE.format(path=path)
+    if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
+        return CANNOT.format(path=path, error=error)
+    return NOT_RESULTS.format(path=path)
 
 
 class _Transaction:

@@ -110,6 +110,10 @@ def _in_this_process(study: Study, tasks: list[Task]) -> Iterator[list[Row]]:
             yield from study.run(task)
 
 
+class WorkerGone(RuntimeError):
+    """A worker process was killed."""
+
+
 class Workers:
     """Processes that compute tasks and send back the rows of each run as it is finished."""
 
@@ -117,13 +121,17 @@ class Workers:
         context = multiprocessing.get_context("spawn")
         self._tasks: Any = context.Queue()
         self._answers: Any = context.Queue()
+        # The study goes through a queue of its own, which a thread fills: as an argument it would
+        # block this process for ever if a worker died before it has read all of it.
+        self._studies = [context.Queue() for _ in range(n)]
         self._processes = [
-            context.Process(target=_work, args=(study, self._tasks, self._answers), daemon=True)
-            for _ in range(n)
+            context.Process(target=_work, args=(given, self._tasks, self._answers), daemon=True)
+            for given in self._studies
         ]
         with _one_thread_each():
-            for process in self._processes:
+            for process, given in zip(self._processes, self._studies, strict=True):
                 process.start()
+                given.put(study)
 
     def run(self, tasks: list[Task]) -> Iterator[list[Row]]:
         """Hand out the tasks and gather what comes back."""
@@ -150,7 +158,7 @@ class Workers:
             except queue.Empty:
                 for process in self._processes:
                     if process.exitcode is not None:
-                        raise RuntimeError(WORKER_GONE.format(code=process.exitcode)) from None
+                        raise WorkerGone(WORKER_GONE.format(code=process.exitcode)) from None
 
     def stop(self) -> None:
         """End all processes, whatever they are at."""
@@ -158,15 +166,16 @@ class Workers:
             process.terminate()
         for process in self._processes:
             process.join()
-        for channel in (self._tasks, self._answers):
+        for channel in (self._tasks, self._answers, *self._studies):
             channel.cancel_join_thread()
             channel.close()
 
 
-def _work(study: Study, tasks: Any, answers: Any) -> None:
+def _work(given: Any, tasks: Any, answers: Any) -> None:
     """Compute tasks until the parent ends this process, or is itself gone."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
+        study: Study = given.get()
         with one_blas_thread():
             while True:
                 for rows in study.run(tasks.get()):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS, in_order
-from sourcewise.experiments.results import NO_RESULTS, NOT_RESULTS, Row
+from sourcewise.experiments.results import NO_RESULTS, Row, refusal
 from sourcewise.progress import counter
 
 # Of a row: its key and its error.
@@ -98,7 +98,7 @@ def read_studies(path: Path) -> Studies:
         finally:
             connection.close()
     except sqlite3.DatabaseError as error:
-        raise ValueError(NOT_RESULTS.format(path=path)) from error
+        raise ValueError(refusal(path, error)) from error
 
 
 def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErrors]:
