@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core import source_gradients
 from sourcewise.core.data import group_rows
+from sourcewise.core.linear import LogisticFamily, WeightedProblems
 from sourcewise.core.logistic import fit_logistic, probabilities
 from sourcewise.core.logistic_grid import solve_grid
 from sourcewise.core.source_gradients import (
@@ -249,3 +250,28 @@ def test_columns_taken_some_at_a_time_have_the_same_gradients(monkeypatch):
     parts = SourceGradients(problem)(W, np.arange(12))
     np.testing.assert_allclose(parts.value, whole.value, rtol=1e-6, atol=1e-5)
     np.testing.assert_allclose(parts.floor, whole.floor, rtol=1e-6)
+
+
+def test_separable_columns_of_few_rows_reach_their_own_minimum():
+    # 30 rows, 40 features, hardly any penalty: each fold's solution is far from the others'.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(330, 40)) * 3.0, np.ones(330)])
+    y = (X[:, 0] + 4.0 * rng.normal(size=330) > 0).astype(int)
+    data = group_rows(X, y, np.repeat([0, 1], [30, 300]), reference=0, n_classes=2)[0]
+    held_out = np.arange(30) % 5 == np.arange(5)[:, None]
+    weights = np.repeat([[1.0, 0.0], [0.5, 0.5]], 5, axis=0)
+    problems = WeightedProblems(
+        data, weights, np.full(10, 24.0), held_out, np.tile(np.arange(5), 2)
+    )
+    family = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-9)
+    settings = np.array([1e-2, 1e2, 1e4])
+    found = family.fit_grid(problems, settings).reshape(10, 3, -1)
+    for p in range(10):
+        rows = problems.row_weights(p)
+        exact = family.fit(X, y, np.repeat(rows[:, None], 3, axis=1), settings)[:, 0]
+        for w, best, C in zip(found[p], exact, settings, strict=True):
+            values = [
+                np.sum(rows * np.logaddexp(0.0, -(2 * y - 1) * (X @ v))) + 0.5 / C * v @ v
+                for v in (w, best)
+            ]
+            assert values[0] <= values[1] * (1 + 1e-6)
