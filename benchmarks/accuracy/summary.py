@@ -18,6 +18,7 @@ from benchmarks.accuracy.methods import (
 
 CELL = ["data", "variation", "corruption", "bad"]
 MARGIN = 0.005  # differences of the error rate that nobody would mind
+WORSE_CELLS = 0.01  # share of cells in which another method may be clearly better
 HARM = 0.02  # cost to all-data from which bad sources count as bad
 
 
@@ -121,10 +122,34 @@ def lines(results: pd.DataFrame) -> list[Line]:
         chosen = difference[difference.index.get_level_values("bad") == bad]
         if len(chosen):
             checks.append(_worst(words, MARGIN, chosen))
+    shares = {rival: _share_lost(results, rival) for rival in _rivals(results)}
+    if shares:
+        most = max(shares, key=lambda rival: shares[rival])
+        checks.append(
+            Line(
+                "share of cells with a C against any other method",
+                WORSE_CELLS,
+                shares[most],
+                f"against {most}",
+                sum(share > WORSE_CELLS for share in shares.values()),
+                len(shares),
+            )
+        )
     auc = harmed_auc(results)
     if len(auc):
         checks.append(_worst("1 - AUC where bad sources do harm", 0.05, 1.0 - auc))
     return checks
+
+
+def _rivals(results: pd.DataFrame) -> list[str]:
+    """Return the methods that are held against the default by the paper's count."""
+    others = {DEFAULT, ORACLE, REFERENCE_ONLY, ALL_DATA, PAPER}
+    return [method for method in errors(results) if method not in others]
+
+
+def _share_lost(results: pd.DataFrame, rival: str) -> float:
+    comparison = compare_with(results, rival)
+    return count_abc(comparison)[2] / len(comparison)
 
 
 def harmed_auc(results: pd.DataFrame) -> pd.Series:

@@ -20,7 +20,16 @@ from benchmarks.accuracy.design import (  # noqa: E402
     data_set,
     is_development,
 )
-from benchmarks.accuracy.runner import available, execute, plan, quick_plan  # noqa: E402
+from benchmarks.accuracy.runner import (  # noqa: E402
+    available,
+    execute,
+    plan,
+    quick_plan,
+    without_prose,
+)
+from benchmarks.accuracy.variants import changed  # noqa: E402
+
+from sourcewise import SourceWeightedClassifier  # noqa: E402
 
 NOWHERE = Path("there is no such folder")
 BUNDLED = [data for data in DATA_SETS if data.name in ("digits, odd or even", "breast cancer")]
@@ -127,6 +136,28 @@ def test_regret_is_the_distance_of_the_means():
     assert (worst.broken_in, worst.of) == (1, 2) and "c1" in worst.where
 
 
+def test_another_method_may_be_clearly_better_in_one_cell_of_a_hundred():
+    results = made_up([0.0] * 9 + [0.03])
+    rival = results[results["method"] == "all data"].assign(method="MixMin")
+    (line,) = (
+        line for line in summary.lines(pd.concat([results, rival])) if "with a C" in line.promise
+    )
+    assert line.found == pytest.approx(0.1) and line.broken_in == 1 and "MixMin" in line.where
+
+
+@pytest.mark.parametrize("data", BUNDLED, ids=lambda data: data.name)
+def test_the_solvers_tolerance_changes_no_prediction(data):
+    draw, _ = corrupt(
+        data.draw(NOWHERE, 5, 100, False), Cell(data.name, "flip_labels", 0.4), data, 5
+    )
+    for protocol in (None, "paper"):
+        model = SourceWeightedClassifier(reference=REFERENCE, random_state=5, protocol=protocol)
+        shipped = model.fit(draw.X, draw.y, sources=draw.sources).predict(draw.X_test)
+        with changed({}):
+            found = model.fit(draw.X, draw.y, sources=draw.sources).predict(draw.X_test)
+        np.testing.assert_array_equal(found, shipped)
+
+
 def test_the_overview_shows_both_halves_and_every_method():
     text = report.overview(made_up([0.0, 0.03]))
     for words in (
@@ -137,6 +168,12 @@ def test_the_overview_shows_both_halves_and_every_method():
         "NO",
     ):
         assert words in text
+
+
+def test_prose_does_not_count_as_code():
+    code = "def f(body):\n    'Doc.'\n    return [b'x', body]  # why\n"
+    assert without_prose(code) == without_prose(code.replace("Doc.", "Other.").replace("why", "!"))
+    assert without_prose(code) != without_prose(code.replace("b'x'", "b'y'"))
 
 
 def test_a_run_is_continued_and_not_mixed_with_other_code(tmp_path):

@@ -38,10 +38,12 @@ CHEAP_ROWS = (
     20  # times the features: with so few rows, exact curvature costs no more than inverting
 )
 HUGE = 500  # features of which no matrix for every source is kept, however many rows there are
-PATIENCE = 3  # gradients before a column counts as slow
-RENEW_CHEAP = 2  # gradients between renewals of slow columns of few rows
-RENEW_DEAR = 15  # gradients after which other columns renew theirs: it costs dozens of gradients
-RENEW_MULTINOMIAL = 10
+PATIENCE = 5  # gradients before a column counts as slow
+# Gradients between renewals: of slow columns of few rows, and of others, where one costs dozens of
+# gradients. One output's curvature is exact, and Newton's own steps are best. For several it is
+# only block-diagonal: the memory must have time to learn what it leaves out.
+RENEW_ONE_OUTPUT = 4, 15
+RENEW_SEVERAL = 20, 40
 PREPARED = 64  # inverses computed at a time
 ROUGH_TOL = 1e-7  # below, rounding to single precision may keep a column from stopping
 ROUGH_ITER = 60  # gradients of single precision; double precision takes over from there
@@ -297,12 +299,10 @@ class Preconditioner:
         """
         self.calls += 1
         chosen = np.zeros(len(columns), dtype=bool)
-        # One output's curvature is exact, and Newton's own steps are best. For several it is only
-        # block-diagonal: the memory must have time to learn what it leaves out.
-        every = RENEW_CHEAP if W.shape[2] == 1 else RENEW_MULTINOMIAL
-        if self.calls > PATIENCE and self.calls % every == 0:
+        cheap, dear = RENEW_ONE_OUTPUT if W.shape[2] == 1 else RENEW_SEVERAL
+        if self.calls > PATIENCE and self.calls % cheap == 0:
             chosen = self._cheap(columns)
-        if self.calls % RENEW_DEAR == 0:
+        if self.calls % dear == 0:
             chosen[:] = True
         self._renew(W[:, chosen], columns[chosen])
         return chosen

@@ -53,7 +53,7 @@ class Protocol:
 DEFAULT = Protocol(
     trade_offs=np.concatenate([[0.0], theory_trade_off() * 2.0 ** np.arange(-4, 4), [np.inf]]),
     regularisations=np.logspace(-3, 2, 6),
-    n_repeats=3,
+    n_repeats=2,
     zero_one=False,
     within=0.5,
     effective_total=True,
