@@ -17,7 +17,7 @@ def main() -> None:
     """Parse, run, report."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--quick", action="store_true", help="a tenth of the runs")
+    which.add_argument("--quick", action="store_true", help="every 23rd run: ten minutes")
     which.add_argument(
         "--variants",
         action="store_true",

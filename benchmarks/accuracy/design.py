@@ -75,6 +75,8 @@ def cells_of(data: DataSet) -> Iterator[Cell]:
                 yield Cell(data.name, corruption, bad, **changes)
 
     yield from grid(SHARES)
+    if not data.varied:
+        return
     for corrupted in (0.5, 0.2):
         yield from grid((VARIED_SHARE,), corrupted=corrupted)
     for reference in (30, 300):

@@ -58,7 +58,7 @@ def test_choices_may_be_made_on_half_of_the_data_sets_and_half_of_the_seeds_only
     assert Counter(sum(seeds) for seeds in halves) == {10: 5, 0: 5}
 
 
-def test_a_tenth_of_the_runs_still_meets_everything():
+def test_the_quick_runs_still_meet_everything():
     runs = quick_plan(DATA_SETS, range(20))
     assert len(runs) <= 0.1 * len(plan(DATA_SETS, range(20)))
     assert {cell.data for cell, _ in runs} == {data.name for data in DATA_SETS}
