@@ -76,14 +76,17 @@ def data_table(results: pd.DataFrame) -> str:
     harmed = summary.harmed_auc(results)
     clean = summary.clean_p_values(results)
     means = summary.cell_means(results)
+    draws = results[results["method"] == DEFAULT].groupby(summary.CELL).size()
     rows = []
     for name in dict.fromkeys(results["data"]):
         mine = regret.loc[name]
+        fewest, most = draws.loc[name].min(), draws.loc[name].max()
         auc = harmed[harmed.index.get_level_values("data") == name]
         rows.append(
             (
                 name,
                 str(len(mine)),
+                str(most) if fewest == most else f"{fewest} to {most}",
                 f"{means.loc[name][DEFAULT].mean():.4f}",
                 f"{means.loc[name][ORACLE].mean():.4f}",
                 f"{mine.mean():+.4f}",
@@ -93,8 +96,8 @@ def data_table(results: pd.DataFrame) -> str:
                 f"{clean[name]:.3f}" if name in clean else "",
             )
         )
-    heads = ("data", "cells", "error", "oracle", "regret", "worst", "AUC", "lowest", "p < .05")
-    return markdown(heads, rows)
+    heads = ("data", "cells", "draws", "error", "oracle", "regret", "worst")
+    return markdown((*heads, "AUC", "lowest", "p < .05"), rows)
 
 
 def cell_tables(results: pd.DataFrame) -> Iterator[tuple[str, str]]:

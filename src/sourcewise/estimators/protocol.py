@@ -24,8 +24,13 @@ class Protocol:
     zero_one : bool
         Choose by the error rate instead of a smooth loss.
     within : float
-        Among choices within so many standard errors of the best take the trade-off nearest to
-        theory's; with 0, the smallest of the best.
+        Among choices within so many standard errors of the best take the trade-off nearest to the
+        preferred one; with 0, the smallest of the best.
+    immaterial : float
+        Choices whose loss exceeds the best by this share of it count as equally good, however sure
+        the difference is.
+    preferred : float
+        The trade-off to take where the data cannot tell.
     effective_total : bool
         Row weights sum to the effective number of rows ``1 / sum_i alpha_i^2 / m_i`` (continuous
         in the trade-off); otherwise to the number of rows in use.
@@ -44,6 +49,8 @@ class Protocol:
     n_repeats: int
     zero_one: bool
     within: float
+    immaterial: float
+    preferred: float
     effective_total: bool
     tol: float
     as_given: bool
@@ -55,7 +62,9 @@ DEFAULT = Protocol(
     regularisations=np.logspace(-3, 2, 6),
     n_repeats=2,
     zero_one=False,
-    within=0.5,
+    within=0.25,
+    immaterial=0.02,
+    preferred=theory_trade_off() / 2.0,
     effective_total=True,
     tol=1e-7,
     as_given=False,
@@ -68,6 +77,8 @@ PAPER = Protocol(
     n_repeats=1,
     zero_one=True,
     within=0.0,
+    immaterial=0.0,
+    preferred=theory_trade_off(),
     effective_total=False,
     tol=1e-9,
     as_given=True,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.linear import WeightedProblems, kept_shares
-from sourcewise.core.weights import WeightProblem, theory_trade_off
+from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 from sourcewise.progress import counter
@@ -165,16 +165,16 @@ def _pick(
     size = 1.0 / np.sum(shares**2)
     errors = np.sqrt(spread / max(size - 1.0, 1.0))
     chosen = (int(best[0]), int(best[1]))
-    if pool.protocol.within:
-        near = pool.protocol.within * errors + 1e-12
-        close = (means - means[best] <= near).any(axis=1)
-        distance = _distance_to_theory(trade_offs)
+    protocol = pool.protocol
+    if protocol.within:
+        slack = np.maximum(protocol.within * errors, protocol.immaterial * means[best])
+        close = (means - means[best] <= slack + 1e-12).any(axis=1)
+        distance = _distance(trade_offs, protocol.preferred)
         row = int(np.argmin(np.where(close, distance, np.inf)))
         chosen = (row, int(np.argmin(means[row])))
     return Selection(trade_offs, settings, means, errors, chosen)
 
 
-def _distance_to_theory(trade_offs: np.ndarray) -> np.ndarray:
+def _distance(trade_offs: np.ndarray, preferred: float) -> np.ndarray:
     """Distance on the logarithmic scale; 0 and infinity count as far but comparable."""
-    theory = theory_trade_off()
-    return np.abs(np.log(np.clip(trade_offs / theory, 1e-6, 1e6)))
+    return np.abs(np.log(np.clip(trade_offs / preferred, 1e-6, 1e6)))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.local import (
+    Sample,
     TwoSided,
     from_cauchy,
     to_cauchy,
@@ -85,8 +86,8 @@ class ReferenceEvidence:
         Row shares of each set.
     tested : int array of shape (n_tests,)
         Models that leave out one fold only, for the p-values.
-    test_means, test_squares, test_sizes : arrays of shape (n_tests,)
-        Loss of each such model on its held-out fold: mean, sum of squared deviations, rows.
+    held_out : Sample of arrays of shape (n_tests,)
+        Loss of each such model on its held-out fold.
     """
 
     models: Any
@@ -94,9 +95,7 @@ class ReferenceEvidence:
     losses: FloatArray
     shares: FloatArray
     tested: IntArray
-    test_means: FloatArray
-    test_squares: FloatArray
-    test_sizes: FloatArray
+    held_out: Sample
 
 
 @dataclass(frozen=True)
@@ -185,19 +184,24 @@ def reference_evidence(
     losses[0] = own
     tested = np.concatenate([r * per_repeat + np.arange(k) for r in range(n_repeats)])
     own_fold = np.stack([left_out[m] for m in tested])
-    means, squares, test_sizes = _moments(all_losses[tested], np.where(own_fold, shares, 0.0))
-    return ReferenceEvidence(
-        models, average, losses, set_shares, tested, means, squares, test_sizes
-    )
+    held_out = _sample(all_losses[tested], np.where(own_fold, shares, 0.0))
+    return ReferenceEvidence(models, average, losses, set_shares, tested, held_out)
 
 
-def _moments(losses: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, sum of squared deviations and effective size along the last axis."""
+def _sample(losses: FloatArray, shares: FloatArray) -> Sample:
+    """Moments along the last axis; the size is the effective one."""
     shares = shares / shares.sum(axis=-1, keepdims=True)
-    sizes = 1.0 / np.sum(shares**2, axis=-1)
-    means = np.sum(losses * shares, axis=-1)
-    squares = sizes * np.sum(shares * (losses - means[..., None]) ** 2, axis=-1)
-    return means, squares, sizes
+    size = 1.0 / np.sum(shares**2, axis=-1)
+    mean = np.sum(losses * shares, axis=-1)
+    off = losses - mean[..., None]
+    square = size * np.sum(shares * off**2, axis=-1)
+    return Sample(mean, square, size * np.sum(shares * off**3, axis=-1), size)
+
+
+def _from_raw(mean: FloatArray, second: FloatArray, third: FloatArray, size: FloatArray) -> Sample:
+    """Moments of losses from the means of their powers."""
+    square = np.maximum(second - mean**2, 0.0)
+    return Sample(mean, size * square, size * (third - 3.0 * mean * second + 2.0 * mean**3), size)
 
 
 def source_evidence(
@@ -268,18 +272,10 @@ def _ask(
 
     losses = row_loss(family.predict(reference.models, X), y)
     means = per_source(losses)
-    tested = means[reference.tested]
-    squares = sizes * (per_source(losses[reference.tested] ** 2) - tested**2)
-    from_reference = to_cauchy(
-        two_sample_p_values(
-            tested,
-            np.maximum(squares, 0.0),
-            sizes,
-            reference.test_means[:, None],
-            reference.test_squares[:, None],
-            reference.test_sizes[:, None],
-        )
-    ).mean(axis=0)
+    tested = losses[reference.tested]
+    theirs = _from_raw(means[reference.tested], per_source(tested**2), per_source(tested**3), sizes)
+    ours = Sample(*(values[:, None] for values in reference.held_out))
+    from_reference = to_cauchy(two_sample_p_values(theirs, ours)).mean(axis=0)
     _, variance_under = _mean_and_variance(reference.average[0] @ losses, per_source, sizes)
 
     # The sources' own models, each judged on the fold it has not seen and on the reference.
@@ -316,8 +312,8 @@ def _ask(
         on_reference[fitted] = np.add.reduceat(mass[:, None] * foreign, first_model, axis=0)
         tests = to_cauchy(
             two_sample_p_values(
-                *_moments_by(model_of_row[judged], own[judged], shares[judged], n_models),
-                *_moments(foreign, reference.shares[0]),
+                _sample_by(model_of_row[judged], own[judged], shares[judged], n_models),
+                _sample(foreign, reference.shares[0]),
             )
         )
         own_tests = np.bincount(source_of_model, tests, minlength=len(asked)) / np.maximum(k, 1)
@@ -342,23 +338,24 @@ def _mean_and_variance(
     return mean, spread * sizes / np.maximum(sizes - 1.0, 1e-9)
 
 
-def _moments_by(
-    group: IntArray, losses: FloatArray, shares: FloatArray, n_groups: int
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean, sum of squared deviations and effective size of the rows of each group."""
+def _sample_by(group: IntArray, losses: FloatArray, shares: FloatArray, n_groups: int) -> Sample:
+    """Moments of the rows of each group."""
     mass = np.bincount(group, shares, minlength=n_groups)
-    sizes = mass**2 / np.bincount(group, shares**2, minlength=n_groups)
-    means = np.bincount(group, shares * losses, minlength=n_groups) / mass
-    squares = np.bincount(group, shares * losses**2, minlength=n_groups) / mass - means**2
-    return means, sizes * np.maximum(squares, 0.0), sizes
+    size = mass**2 / np.bincount(group, shares**2, minlength=n_groups)
+
+    def mean_of(values: FloatArray) -> FloatArray:
+        return np.bincount(group, shares * values, minlength=n_groups) / mass
+
+    return _from_raw(mean_of(losses), mean_of(losses**2), mean_of(losses**3), size)
 
 
 def compare(reference: ReferenceEvidence, sources: SourceEvidence, chosen_set: int = 0) -> TwoSided:
     """Differences of every source from the reference, on one set of reference rows."""
     shares = reference.shares[chosen_set]
     kept = shares > 0
-    own_mean, own_square, size = _moments(reference.losses[chosen_set, kept], shares[kept])
-    foreign_mean, foreign_square, _ = _moments(sources.on_reference[:, kept], shares[kept])
+    own = _sample(reference.losses[chosen_set, kept], shares[kept])
+    foreign = _sample(sources.on_reference[:, kept], shares[kept])
+    size = own.size
 
     def error(theirs: FloatArray, ours: FloatArray) -> FloatArray:
         # One row has no variance of its own; the reference's stands in.
@@ -367,10 +364,10 @@ def compare(reference: ReferenceEvidence, sources: SourceEvidence, chosen_set: i
         return np.asarray(np.sqrt(theirs / sources.sizes + ours / size))
 
     return TwoSided(
-        reference_loss=float(own_mean),
-        reference_error=float(np.sqrt(own_square / np.maximum(size - 1.0, 1e-9) / size)),
-        a=sources.under_reference[:, chosen_set] - own_mean,
-        b=foreign_mean - sources.own,
-        error_a=error(sources.variance_under, own_square),
-        error_b=error(sources.variance_own, foreign_square),
+        reference_loss=float(own.mean),
+        reference_error=float(np.sqrt(own.square / np.maximum(size - 1.0, 1e-9) / size)),
+        a=sources.under_reference[:, chosen_set] - own.mean,
+        b=foreign.mean - sources.own,
+        error_a=error(sources.variance_under, own.square),
+        error_b=error(sources.variance_own, foreign.square),
     )
