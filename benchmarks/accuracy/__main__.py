@@ -10,11 +10,71 @@ import pandas as pd
 
 from benchmarks.accuracy import plots, report
 from benchmarks.accuracy.data import DATA_SETS
-from benchmarks.accuracy.runner import available, execute, plan, quick_plan, variants_plan
+from benchmarks.accuracy.runner import (
+    available,
+    code_fingerprint,
+    execute,
+    plan,
+    quick_plan,
+    read,
+    variants_plan,
+    without_too_small,
+)
+
+NAMES = [data.name for data in DATA_SETS]
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Parse, run, report."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    for name in options.only or []:
+        if name not in NAMES:
+            parser.error(f"there is no data set {name!r}; --only knows {', '.join(NAMES)}.")
+    if options.seeds < 1 or options.jobs < 1:
+        parser.error("--seeds and --jobs are at least 1.")
+    name, planned = "runs", plan
+    if options.quick:
+        name, planned = "quick", quick_plan
+    elif options.variants:
+        name, planned = "variants", variants_plan
+    path = options.results / f"{name}.parquet"
+    wanted = [data for data in DATA_SETS if not options.only or data.name in options.only]
+    if options.report:
+        if not path.exists():
+            parser.error(f"there are no results at {path}.")
+        results = read(path)
+        if set(results["code"]) != {code_fingerprint()}:
+            print("These results were computed by other code than the present.\n")
+    else:
+        there, missing = available(wanted, options.data)
+        print(*missing, sep="\n", end="\n" if missing else "")
+        runs, too_small = without_too_small(planned(there, range(options.seeds)), options.data)
+        print(*too_small, sep="\n", end="\n" if too_small else "")
+        if not runs:
+            parser.error("nothing is left to run of these data sets and seeds.")
+        begin = time.monotonic()
+        try:
+            results = execute(
+                runs, path, options.data, jobs=options.jobs, variants=options.variants
+            )
+        except KeyboardInterrupt:
+            raise SystemExit("\nStopped. The same command continues where this one was.") from None
+        except OSError as error:
+            raise SystemExit(f"Results cannot be written to {path}: {error}.") from error
+        minutes = (time.monotonic() - begin) / 60
+        print(f"This took {minutes:.1f} minutes with {options.jobs} processes.\n")
+    results = results[results["data"].isin([data.name for data in wanted])]
+    if not len(results):
+        parser.error(f"{path} holds nothing of these data sets.")
+    if options.variants:
+        print(report.methods_table(results))
+        return
+    print(report.overview(results))
+    write(results, options.results / name)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--quick", action="store_true", help="every 23rd run: ten minutes")
@@ -26,41 +86,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20, help="draws of every cell (20)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--only", nargs="+", metavar="DATA", help="names of data sets")
-    parser.add_argument("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
-    parser.add_argument("--results", type=Path, default=Path("bench-results/accuracy"))
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=Path("../shared/data"),
+        metavar="FOLDER",
+        help="where awa1, fdu-mtl and heart-hospitals are (../shared/data)",
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=Path("bench-results/accuracy"),
+        metavar="FOLDER",
+        help="where results, tables and plots go (bench-results/accuracy)",
+    )
     parser.add_argument("--report", action="store_true", help="run nothing, read what is there")
-    options = parser.parse_args()
-    name, planned = "runs", plan
-    if options.quick:
-        name, planned = "quick", quick_plan
-    elif options.variants:
-        name, planned = "variants", variants_plan
-    path = options.results / f"{name}.parquet"
-    if options.report:
-        if not path.exists():
-            parser.error(f"there are no results at {path}.")
-        results = pd.read_parquet(path)
-    else:
-        wanted = [data for data in DATA_SETS if not options.only or data.name in options.only]
-        if not wanted:
-            names = ", ".join(repr(data.name) for data in DATA_SETS)
-            parser.error(f"--only knows the data sets {names}.")
-        there, missing = available(wanted, options.data)
-        print(*missing, sep="\n", end="\n" if missing else "")
-        begin = time.monotonic()
-        runs = planned(there, range(options.seeds))
-        results = execute(runs, path, options.data, jobs=options.jobs, variants=options.variants)
-        minutes = (time.monotonic() - begin) / 60
-        print(f"This took {minutes:.0f} minutes with {options.jobs} processes.\n")
-    if options.variants:
-        print(report.methods_table(results))
-        return
-    print(report.overview(results))
-    write(results, options.results)
+    return parser
 
 
 def write(results: pd.DataFrame, folder: Path) -> None:
     """Write the overview, a table for every data set, and the two plots."""
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "overview.md").write_text(report.overview(results))
     for name, table in report.cell_tables(results):
         (folder / f"{name.replace(', ', '-').replace(' ', '-')}.md").write_text(table)

@@ -78,9 +78,11 @@ def _fitted(
 ) -> Iterator[tuple[str, Any, float]]:
     for name, protocol in ((DEFAULT, None), (PAPER, "paper")):
         model = _estimator(data, seed, protocol=protocol)
-        yield name, model, _timed_fit(model, draw)
+        seconds = _timed_fit(model, draw)
+        yield name, model, seconds if one_by_one else np.nan
     if data.regression:
-        yield from _fixed_weights(data, draw, bad, seed)
+        for name, model, seconds in _fixed_weights(data, draw, bad, seed):
+            yield name, model, seconds if one_by_one else np.nan
         return
     common = {"reference": REFERENCE, "random_state": seed}
     clean_names = sorted(set(draw.sources.tolist()) - {*bad, REFERENCE})

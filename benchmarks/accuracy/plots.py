@@ -10,12 +10,19 @@ import pandas as pd
 
 from benchmarks.accuracy import summary
 from benchmarks.accuracy.design import CORRUPTIONS, NONE, SHARES
-from benchmarks.accuracy.methods import ALL_DATA, DEFAULT, REFERENCE_ONLY
+from benchmarks.accuracy.methods import ALL_DATA, DEFAULT, PAPER, REFERENCE_ONLY
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
-COLOURS = {DEFAULT: "#0072b2", REFERENCE_ONLY: "#009e73", ALL_DATA: "#d55e00"}
+COLOURS = {
+    DEFAULT: "#0072b2",
+    PAPER: "#000000",
+    REFERENCE_ONLY: "#009e73",
+    ALL_DATA: "#d55e00",
+    "MixMin": "#cc79a7",
+    "agreement filter": "#e69f00",
+}
 
 
 def heat_map(results: pd.DataFrame, path: Path) -> None:
@@ -31,6 +38,7 @@ def heat_map(results: pd.DataFrame, path: Path) -> None:
                 table[i * len(CORRUPTIONS) + j, k] = regret.get(key, np.nan)
     figure, axes = plt.subplots(figsize=(6.4, 0.17 * len(table) + 1.4), layout="constrained")
     image = axes.imshow(table, cmap="RdBu_r", vmin=-0.03, vmax=0.03, aspect="auto")
+    axes.set_facecolor("#999999")  # not run
     axes.set_xticks(range(len(SHARES)), [f"{bad:.0%}" for bad in SHARES])
     axes.set_xlabel("share of bad sources")
     words = [corruption.replace("_", " ") for corruption in CORRUPTIONS]
@@ -39,8 +47,8 @@ def heat_map(results: pd.DataFrame, path: Path) -> None:
         middle = (i + 0.5) * len(CORRUPTIONS) - 0.5
         axes.text(len(SHARES) - 0.4, middle, name, va="center", fontsize=8)
         axes.axhline(i * len(CORRUPTIONS) - 0.5, color="black", linewidth=0.6)
-    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.01)
-    bar.set_label("error minus the oracle's (blue: better than the oracle)")
+    bar = figure.colorbar(image, ax=axes, location="bottom", aspect=40, pad=0.01, extend="both")
+    bar.set_label("error minus the oracle's (blue: better than the oracle; grey: not run)")
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

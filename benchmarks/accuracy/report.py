@@ -41,12 +41,12 @@ def lines_table(results: pd.DataFrame) -> str:
             f"{line.limit:.3f}",
             f"{line.found:+.4f}" if np.isfinite(line.found) else "never",
             "yes" if not line.found > line.limit else "NO",
-            f"{line.broken_in} of {line.of}",
+            f"{line.broken_in} of {line.of}" if line.where else "",
             line.where if np.isfinite(line.found) else "",
         )
         for line in summary.lines(results)
     ]
-    return markdown(("line", "at most", "found", "held", "broken in", "nearest cell"), rows)
+    return markdown(("line", "at most", "found", "held", "broken in", "worst cell"), rows)
 
 
 def methods_table(results: pd.DataFrame) -> str:
@@ -65,7 +65,7 @@ def methods_table(results: pd.DataFrame) -> str:
                 "/".join(map(str, summary.count_abc(comparison))),
                 "/".join(map(str, summary.count_paired(comparison))),
             ]
-        rows.append((*row, f"{cpu[method]:.2f}"))
+        rows.append((*row, f"{cpu[method]:.2f}" if np.isfinite(cpu[method]) else ""))
     heads = ("method", "average regret", "worst", "A/B/C", "paired A/B/C", "CPU s")
     return markdown(heads, rows)
 
@@ -111,7 +111,8 @@ def cell_tables(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
             row = [variation, corruption, f"{bad:.0%}"]
             for method in methods:
                 mean, error = means.loc[(name, *cell), method], errors.loc[(name, *cell), method]
-                row.append(f"{mean:.3f} ± {error:.3f}")
+                # One draw has no standard error.
+                row.append(f"{mean:.3f}" + (f" ± {error:.3f}" if np.isfinite(error) else ""))
             rows.append(tuple(row))
         yield name, markdown(("variation", "corruption", "bad", *methods), rows)
 

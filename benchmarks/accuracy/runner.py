@@ -29,6 +29,7 @@ KEY = ["data", "corruption", "bad", "corrupted", "reference", "uneven", "seed"]
 
 # What a result depends on; pages may change under a run that is resumed.
 CODE = ("core", "estimators", "baselines", "corruption")
+DESIGN = ("data.py", "design.py", "methods.py", "variants.py")
 
 Run = tuple[Cell, int]
 
@@ -38,7 +39,8 @@ def code_fingerprint() -> str:
     """Say which code computes the results: those of different code must not be mixed."""
     digest = hashlib.sha256()
     package = Path(sourcewise.__file__).parent
-    for path in sorted(p for part in CODE for p in (package / part).rglob("*.py")):
+    library = sorted(p for part in CODE for p in (package / part).rglob("*.py"))
+    for path in [*library, *(Path(__file__).with_name(name) for name in DESIGN)]:
         digest.update(without_prose(path.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()[:12]
 
@@ -62,6 +64,24 @@ def available(data_sets: Sequence[DataSet], folder: Path) -> tuple[list[DataSet]
         except Absent as reason:
             missing.append(f"{data.name} is left out: {reason}.")
     return there, missing
+
+
+def without_too_small(runs: Sequence[Run], folder: Path) -> tuple[list[Run], list[str]]:
+    """Drop cells that a data set is too small for; also returns a sentence on each kind."""
+    reasons: dict[tuple[str, int, bool], str | None] = {}
+
+    def reason(cell: Cell) -> str | None:
+        key = (cell.data, cell.reference, cell.uneven)
+        if key not in reasons:
+            try:
+                data_set(cell.data).draw(folder, 0, cell.reference, cell.uneven)
+                reasons[key] = None
+            except TooFewRows as too_few:
+                reasons[key] = f"{cell.data} is too small for '{cell.variation}': {too_few}."
+        return reasons[key]
+
+    kept = [run for run in runs if reason(run[0]) is None]
+    return kept, [words for words in reasons.values() if words]
 
 
 def plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Run]:
@@ -95,12 +115,9 @@ def variants_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Ru
 
 
 def one_run(cell: Cell, seed: int, folder: Path, variants: bool) -> list[dict[str, Any]]:
-    """Results of all methods in one run; none where the data set is too small for the cell."""
+    """Results of all methods in one run."""
     data = data_set(cell.data)
-    try:
-        draw = data.draw(folder, seed, cell.reference, cell.uneven)
-    except TooFewRows:
-        return []
+    draw = data.draw(folder, seed, cell.reference, cell.uneven)
     with threadpool_limits(1):
         draw, bad = corrupt(draw, cell, data, seed)
         if variants:
@@ -131,7 +148,9 @@ def execute(
     say: Any = print,
 ) -> pd.DataFrame:
     """Run what the file does not hold yet, saving every minute; returns all results."""
-    known = pd.read_parquet(path) if path.exists() else pd.DataFrame(columns=[*KEY, "code"])
+    # Before hours are spent.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = read(path) if path.exists() else pd.DataFrame(columns=[*KEY, "code"])
     if set(known["code"]) - {code_fingerprint()}:
         raise SystemExit(
             f"{path} was computed by other code; move it away, or use --report to read it."
@@ -149,6 +168,17 @@ def execute(
         known = pd.concat([known, pd.DataFrame(block)]) if len(known) else pd.DataFrame(block)
         save(known, path)
     return known.reset_index(drop=True)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Read results, or say in a sentence that they are not results."""
+    try:
+        results = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise SystemExit(f"{path} cannot be read as Parquet; move it away.") from error
+    if missing := {*KEY, "method", "error", "code"} - {*results.columns}:
+        raise SystemExit(f"{path} holds no results: columns {sorted(missing)} are not there.")
+    return results
 
 
 def _portions(
@@ -169,6 +199,5 @@ def _portions(
 
 def save(results: pd.DataFrame, path: Path) -> None:
     """Write all results at once: the file is whole at any moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with staged(path) as (temporary,):
         results.to_parquet(temporary, index=False)

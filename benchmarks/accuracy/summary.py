@@ -111,6 +111,9 @@ def lines(results: pd.DataFrame) -> list[Line]:
     ]
     for rival in (REFERENCE_ONLY, ALL_DATA, PAPER):
         comparison = compare_with(results, rival)
+        comparison = comparison.dropna(subset="standard_error")  # one draw tells nothing
+        if not len(comparison):
+            continue
         clear = comparison["difference"] > 2.0 * comparison["standard_error"]
         excess = comparison["difference"].where(clear, -np.inf)
         checks.append(_worst(f"significantly worse than {rival} by", MARGIN, excess))
@@ -130,7 +133,7 @@ def lines(results: pd.DataFrame) -> list[Line]:
                 "share of cells with a C against any other method",
                 WORSE_CELLS,
                 shares[most],
-                f"against {most}",
+                f"against {most}" if shares[most] else "",
                 sum(share > WORSE_CELLS for share in shares.values()),
                 len(shares),
             )
@@ -149,7 +152,7 @@ def _rivals(results: pd.DataFrame) -> list[str]:
 
 def _share_lost(results: pd.DataFrame, rival: str) -> float:
     comparison = compare_with(results, rival)
-    return count_abc(comparison)[2] / len(comparison)
+    return count_abc(comparison)[2] / max(len(comparison), 1)
 
 
 def harmed_auc(results: pd.DataFrame) -> pd.Series:

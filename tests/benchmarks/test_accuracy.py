@@ -8,8 +8,10 @@ import pytest
 
 pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
+pytest.importorskip("matplotlib")
 
 from benchmarks.accuracy import report, summary  # noqa: E402
+from benchmarks.accuracy.__main__ import main  # noqa: E402
 from benchmarks.accuracy.data import DATA_SETS, REFERENCE, Absent, TooFewRows  # noqa: E402
 from benchmarks.accuracy.design import (  # noqa: E402
     CORRUPTIONS,
@@ -26,6 +28,7 @@ from benchmarks.accuracy.runner import (  # noqa: E402
     plan,
     quick_plan,
     without_prose,
+    without_too_small,
 )
 from benchmarks.accuracy.variants import changed  # noqa: E402
 
@@ -99,6 +102,52 @@ def test_absent_data_is_named_and_left_out():
 def test_a_data_set_that_is_too_small_for_a_cell_says_so():
     with pytest.raises(TooFewRows):
         data_set("wine").draw(NOWHERE, 0, 300, False)
+
+
+def test_cells_too_large_for_the_data_are_named_and_left_out():
+    runs, why = without_too_small(plan([data_set("wine")], [0, 1]), NOWHERE)
+    assert {cell.reference for cell, _ in runs} == {100, 30}
+    assert any("wine is too small for '300 trusted'" in words for words in why)
+
+
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (["--only", "wine", "wein"], "there is no data set 'wein'"),
+        (["--seeds", "0"], "at least 1"),
+        (["--jobs", "0"], "at least 1"),
+        (["--report"], "there are no results at"),
+        (["--only", "awa1", "--data", "nowhere"], "nothing is left to run"),
+        (["--variants", "--only", "wine"], "nothing is left to run"),
+    ],
+)
+def test_mistakes_get_a_sentence(arguments, sentence, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main([*arguments, "--results", str(tmp_path)])
+    assert sentence in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_that_holds_no_results_is_left_alone(tmp_path):
+    path = tmp_path / "runs.parquet"
+    path.write_text("junk")
+    with pytest.raises(SystemExit, match="cannot be read as Parquet"):
+        main(["--only", "wine", "--results", str(tmp_path)])
+    assert path.read_text() == "junk"
+    pd.DataFrame({"a": [1]}).to_parquet(path)
+    with pytest.raises(SystemExit, match="holds no results"):
+        main(["--report", "--results", str(tmp_path)])
+
+
+def test_one_draw_a_cell_gives_tables_without_standard_errors(tmp_path, capsys):
+    results = made_up([0.0, 0.03], n_seeds=1).assign(code="x", corrupted=1.0, reference=100)
+    results.assign(uneven=False, data="wine").to_parquet(tmp_path / "quick.parquet")
+    main(["--quick", "--report", "--results", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "other code than the present" in printed
+    assert "significantly" not in printed and "nan" not in printed
+    assert "nan" not in (tmp_path / "quick" / "wine.md").read_text()
+    assert (tmp_path / "quick" / "heat-map.png").exists()
 
 
 def made_up(differences, spread=0.01, n_seeds=20):
