@@ -71,6 +71,6 @@ def regret_plot(results: pd.DataFrame, path: Path) -> None:
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("cells, from the least to the most regret (percent)")
     axes.set_ylabel("error minus the oracle's")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="upper left")
     figure.savefig(path, dpi=150)
     plt.close(figure)

@@ -30,6 +30,7 @@ def overview(results: pd.DataFrame) -> str:
             parts += [f"## {name.capitalize()}: {n_runs} runs\n", lines_table(part)]
     parts += ["## Regret and comparisons, both halves\n", methods_table(results)]
     parts += ["## Data set by data set, both halves\n", data_table(results)]
+    parts += ["## Grid and variations, both halves\n", variations_table(results)]
     return "\n".join(parts)
 
 
@@ -98,6 +99,27 @@ def data_table(results: pd.DataFrame) -> str:
         )
     heads = ("data", "cells", "draws", "error", "oracle", "regret", "worst")
     return markdown((*heads, "AUC", "lowest", "p < .05"), rows)
+
+
+def variations_table(results: pd.DataFrame) -> str:
+    """Show the default's regret in the grid and in each variation."""
+    regret = summary.regrets(results)[DEFAULT]
+    rows = []
+    for variation in dict.fromkeys(results["variation"]):
+        mine = regret[regret.index.get_level_values("variation") == variation]
+        data, _, corruption, bad = mine.idxmax()
+        rows.append(
+            (
+                variation,
+                str(len(mine)),
+                f"{mine.mean():+.4f}",
+                f"{mine.max():+.4f}",
+                str(int((mine > summary.WORST).sum())),
+                f"{data}, {corruption}, {bad:.0%} bad",
+            )
+        )
+    heads = ("variation", "cells", "regret", "worst", f"beyond {summary.WORST}", "worst cell")
+    return markdown(heads, rows)
 
 
 def cell_tables(results: pd.DataFrame) -> Iterator[tuple[str, str]]:
