@@ -30,7 +30,9 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for name in options.only or []:
         if name not in NAMES:
-            parser.error(f"there is no data set {name!r}; --only knows {', '.join(map(repr, NAMES))}.")
+            parser.error(
+                f"there is no data set {name!r}; --only knows {', '.join(map(repr, NAMES))}."
+            )
     if options.seeds < 1 or options.jobs < 1:
         parser.error("--seeds and --jobs are at least 1.")
     name, planned = "runs", plan
