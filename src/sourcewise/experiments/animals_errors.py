@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from sourcewise.experiments.layout import Line, Sheet, Table
+from sourcewise.experiments.layout import Sheet, Table
 from sourcewise.experiments.means import (
     PLUS_MINUS,
-    best_method,
     left_out_notes,
-    mean_cell,
+    mean_lines,
     mean_record,
 )
-from sourcewise.experiments.names import CORRUPTIONS, METHODS
+from sourcewise.experiments.names import CORRUPTIONS
 from sourcewise.experiments.study_errors import StudyErrors
 from sourcewise.experiments.summaries import summarise
 
@@ -30,15 +29,7 @@ def animals_errors_sheet(study: StudyErrors, remarks: list[str]) -> Sheet:
         # A repeat that lacks a target would average over others than the rest.
         by_repeat = study.values[:, 0, c].mean(axis=2)  # (methods, numbers, repeats)
         summaries = [summarise(by_repeat[:, k]) for k in range(len(study.numbers))]
-        best = [best_method(summary) for summary in summaries]
-        lines = [
-            Line(
-                METHODS.get(method, method),
-                [mean_cell(summary, m) for summary in summaries],
-                frozenset(k for k, which in enumerate(best) if which == m),
-            )
-            for m, method in enumerate(study.methods)
-        ]
+        lines = mean_lines(study.methods, summaries)
         records += [
             {"p": share, "corruption": corruption, "n": number} | mean_record(method, summary, m)
             for number, summary in zip(study.numbers, summaries, strict=True)

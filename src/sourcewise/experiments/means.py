@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from sourcewise.experiments.layout import Line
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.summaries import Summary
 
 PLUS_MINUS = "Mean error on the test rows ± its standard error."
@@ -24,6 +27,19 @@ def mean_cell(summary: Summary, method: int, shorten: Any = np.round) -> str:
 def best_method(summary: Summary) -> int | None:
     """Position of the lowest mean."""
     return None if np.isnan(summary.mean).all() else int(np.nanargmin(summary.mean))
+
+
+def mean_lines(methods: Sequence[str], summaries: Sequence[Summary]) -> list[Line]:
+    """Return a line for every method, a cell for every summary, the lowest mean of each in bold."""
+    best = [best_method(summary) for summary in summaries]
+    return [
+        Line(
+            METHODS.get(method, method),
+            [mean_cell(summary, m) for summary in summaries],
+            frozenset(k for k, which in enumerate(best) if which == m),
+        )
+        for m, method in enumerate(methods)
+    ]
 
 
 def mean_record(method: str, summary: Summary, k: int) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from sourcewise.experiments.means import (
     best_method,
     left_out_notes,
     mean_cell,
+    mean_lines,
     mean_record,
 )
 from sourcewise.experiments.names import METHODS
@@ -57,15 +58,7 @@ def books_sheet(study: StudyErrors, remarks: list[str], *, published: bool) -> S
         summarise(study.values[:, :, :, k].reshape(len(study.methods), -1))
         for k in range(len(study.numbers))
     ]
-    best = [best_method(summary) for summary in summaries]
-    lines = [
-        Line(
-            METHODS.get(method, method),
-            [mean_cell(summary, m) for summary in summaries],
-            frozenset(k for k, which in enumerate(best) if which == m),
-        )
-        for m, method in enumerate(study.methods)
-    ]
+    lines = mean_lines(study.methods, summaries)
     records = [
         {"n": number} | mean_record(method, summary, m)
         for number, summary in zip(study.numbers, summaries, strict=True)
