@@ -22,10 +22,11 @@ TOL = 1e-5
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "first look only": {"second_look": False},
-    "within one standard error": {"within": 1.0},
-    "best by cross-validation": {"within": 1e-9, "immaterial": 0.0},
-    "every difference counts": {"immaterial": 0.0},
-    "towards theory's own lambda": {"preferred": theory_trade_off()},
+    "the best lambda alone": {"averaged": False},
+    "a prior half as wide": {"doublings": 2.0},
+    "no prior": {"doublings": 1e3},
+    "a prior around theory's own lambda": {"preferred": theory_trade_off()},
+    "every share counts": {"least_share": 0.0},
     "one deal of the folds": {"n_repeats": 1},
     "three deals of the folds": {"n_repeats": 3},
 }

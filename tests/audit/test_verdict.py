@@ -12,6 +12,7 @@ KINDS = {
     "a": (0.1, AGREES),
     "u": (0.0, AGREES),
     "s": (0.0, LABELS),
+    "r": (0.0005, LABELS),  # a trace: 0.6 % of what a trusted row counts
     "d": (0.1, LABELS),
     "t": (0.1, TOO_FEW),
 }
@@ -33,10 +34,11 @@ def said(letters):
             "6 of 11 sources agree with your reference; 4 are set aside; 1 is too small to tell.",
         ),
         ("aaa", "3 of 3 sources agree with your reference."),
+        ("asr", "1 of 3 sources agrees with your reference; 2 are set aside."),
         ("as", "1 of 2 sources agrees with your reference; 1 is set aside."),
         (
             "audd",
-            "2 of 4 sources agree with your reference (1 of them without weight); 2 differ a "
+            "2 of 4 sources agree with your reference (1 of them hardly counted); 2 differ a "
             "little and count for less.",
         ),
         ("s", "The only source does not agree with your reference; 1 is set aside."),

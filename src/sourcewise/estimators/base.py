@@ -15,7 +15,7 @@ from sourcewise import validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.linear import WeightedProblems
-from sourcewise.core.weights import solve_weights, theory_trade_off
+from sourcewise.core.weights import theory_trade_off
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
 from sourcewise.estimators.input import SourceInput
 from sourcewise.estimators.measure import Measured, look_again, measure
@@ -190,9 +190,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def _set_results(self, pool: Pool, measured: Measured, selection: Selection) -> None:
         data = pool.data
         found = measured.result.with_reference(data.reference)
-        weights, cutoff = solve_weights(
-            found.values, data.sizes, selection.trade_off, return_cutoff=True
-        )
+        weights, cutoff = selection.weigh(found.values, data.sizes)
         self.sources_ = _array_of_names(pool.names)
         self.source_weights_ = weights
         self.discrepancies_ = found.values
@@ -201,7 +199,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self.source_rows_ = data.row_counts
         self.reference_index_ = data.reference
         self.trade_off_ = selection.trade_off
-        self.cutoff_ = float(cutoff)
+        self.cutoff_ = cutoff
         self.selection_ = selection
         self._reference_variance = measured.reference_variance
         self._reference_gain = measured.reference_gain
@@ -264,6 +262,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             ),
             trade_off=self.trade_off_,
             cutoff=self.cutoff_,
+            shares=self.selection_.used,
             context=ReportContext(
                 reference=self.reference_index_,
                 sizes=tuple(self.source_sizes_.tolist()),

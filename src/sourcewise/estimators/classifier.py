@@ -42,8 +42,8 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
     discrepancy : {"local", "cross-fit", "plug-in"}
         How far a source lies from the reference; see :func:`sourcewise.estimate_discrepancies`.
     trade_off : "cv", "theory" or float
-        Lambda. "cv": on held-out reference rows, by log-loss; where several lie within one
-        standard error of the best, the one nearest to theory's. "theory": about 4.44.
+        Lambda. "cv": ten are tried on held-out reference rows, and the source weights are averaged
+        over them by likelihood. "theory": about 4.44.
     cv : int
         Folds of the reference, at least 3.
     protocol : None or "paper"
@@ -74,9 +74,11 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
     source_sizes_, source_rows_ : arrays of shape (n_sources,)
         Effective sizes :math:`m_i` and rows.
     trade_off_, cutoff_ : float
-        :math:`\lambda`, and :math:`\mu` above which a discrepancy means no weight.
+        :math:`\lambda`, and :math:`\mu` above which a discrepancy means no weight. With "cv", the
+        lambda with the largest share in the average, and the largest cut-off.
     selection_ : Selection
-        Cross-validated losses of all pairs of trade-off and regularisation.
+        Cross-validated losses of all pairs of trade-off and regularisation, and the share of each
+        trade-off in the weights.
     classes_ : array of shape (n_classes,)
         The reference's labels.
     coef_, intercept_, C_

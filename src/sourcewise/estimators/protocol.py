@@ -23,14 +23,15 @@ class Protocol:
         How often the reference is dealt into folds.
     zero_one : bool
         Choose by the error rate instead of a smooth loss.
-    within : float
-        Among choices within so many standard errors of the best take the trade-off nearest to the
-        preferred one; with 0, the smallest of the best.
-    immaterial : float
-        Choices whose loss exceeds the best by this share of it count as equally good, however sure
-        the difference is.
+    averaged : bool
+        Average the weights over the trade-offs, by how well each does; otherwise take the best
+        trade-off, the smallest where several are.
     preferred : float
-        The trade-off to take where the data cannot tell.
+        The trade-off that counts most where the data cannot tell.
+    doublings : float
+        How many doublings from the preferred trade-off make a standard deviation of the prior.
+    least_share : float
+        Trade-offs with a smaller share in the average are left out of it.
     effective_total : bool
         Row weights sum to the effective number of rows ``1 / sum_i alpha_i^2 / m_i`` (continuous
         in the trade-off); otherwise to the number of rows in use.
@@ -48,9 +49,10 @@ class Protocol:
     regularisations: np.ndarray
     n_repeats: int
     zero_one: bool
-    within: float
-    immaterial: float
+    averaged: bool
     preferred: float
+    doublings: float
+    least_share: float
     effective_total: bool
     tol: float
     as_given: bool
@@ -62,9 +64,10 @@ DEFAULT = Protocol(
     regularisations=np.logspace(-3, 2, 6),
     n_repeats=2,
     zero_one=False,
-    within=0.25,
-    immaterial=0.02,
+    averaged=True,
     preferred=theory_trade_off() / 2.0,
+    doublings=4.0,
+    least_share=0.01,
     effective_total=True,
     tol=1e-7,
     as_given=False,
@@ -76,9 +79,10 @@ PAPER = Protocol(
     regularisations=np.logspace(-4, 4, 10),
     n_repeats=1,
     zero_one=True,
-    within=0.0,
-    immaterial=0.0,
+    averaged=False,
     preferred=theory_trade_off(),
+    doublings=1.0,
+    least_share=0.0,
     effective_total=False,
     tol=1e-9,
     as_given=True,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 from sourcewise.core.linear import WeightedProblems, kept_shares
 from sourcewise.core.weights import WeightProblem
@@ -29,7 +30,10 @@ class Selection:
     standard_errors : array of shape (n_trade_offs, n_settings)
         Of the paired difference to the best choice.
     chosen : pair of int
-        Positions in ``trade_offs`` and ``settings``.
+        Positions in ``trade_offs`` and ``settings``: the trade-off with the largest share, and the
+        regularisation.
+    shares : array of shape (n_trade_offs,)
+        What each trade-off's weights count in the average that is used; they sum to 1.
     """
 
     trade_offs: np.ndarray
@@ -37,16 +41,31 @@ class Selection:
     losses: np.ndarray
     standard_errors: np.ndarray
     chosen: tuple[int, int]
+    shares: np.ndarray
 
     @property
     def trade_off(self) -> float:
-        """The chosen lambda."""
+        """The lambda with the largest share."""
         return float(self.trade_offs[self.chosen[0]])
 
     @property
     def setting(self) -> float:
         """The chosen regularisation."""
         return float(self.settings[self.chosen[1]])
+
+    @property
+    def used(self) -> tuple[tuple[float, float], ...]:
+        """Every lambda that has a share in the weights, and that share."""
+        pairs = zip(self.trade_offs.tolist(), self.shares.tolist(), strict=True)
+        return tuple((trade_off, share) for trade_off, share in pairs if share > 0)
+
+    def weigh(self, discrepancies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, float]:
+        """Average the weights over the trade-offs; also returns the largest of their cut-offs."""
+        used = np.flatnonzero(self.shares)
+        problem = WeightProblem.from_sources(discrepancies, sizes)
+        weights = [problem.weights(float(trade_off)) for trade_off in self.trade_offs[used]]
+        cutoff = problem.cutoffs(self.trade_offs[used]).max()
+        return np.average(weights, axis=0, weights=self.shares[used]), float(cutoff)
 
 
 def choose_local_setting(pool: Pool) -> float:
@@ -82,7 +101,7 @@ def select(
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
         nothing = np.full((1, 1), np.nan)
-        return Selection(trade_offs, settings, nothing, nothing, (0, 0)), None
+        return Selection(trade_offs, settings, nothing, nothing, (0, 0), np.ones(1)), None
     X, y = pool.trusted
     problems, same = candidates(pool, measured, trade_offs)
     if fit is not None:
@@ -165,16 +184,45 @@ def _pick(
     size = 1.0 / np.sum(shares**2)
     errors = np.sqrt(spread / max(size - 1.0, 1.0))
     chosen = (int(best[0]), int(best[1]))
+    used = np.zeros(len(trade_offs))
+    used[chosen[0]] = 1.0
     protocol = pool.protocol
-    if protocol.within:
-        slack = np.maximum(protocol.within * errors, protocol.immaterial * means[best])
-        close = (means - means[best] <= slack + 1e-12).any(axis=1)
-        distance = _distance(trade_offs, protocol.preferred)
-        row = int(np.argmin(np.where(close, distance, np.inf)))
-        chosen = (row, int(np.argmin(means[row])))
-    return Selection(trade_offs, settings, means, errors, chosen)
+    if protocol.averaged and len(trade_offs) > 1:
+        evidence = -size * (means.min(axis=1) - means[best])
+        if not pool.data.n_classes:
+            evidence = -0.5 * size * np.log(means.min(axis=1) / means[best])
+        used = posterior_shares(
+            evidence,
+            doublings_from(trade_offs, protocol.preferred) / protocol.doublings,
+            protocol.least_share,
+        )
+        chosen = (int(np.argmax(used)), int(np.argmin(used @ means)))
+    return Selection(trade_offs, settings, means, errors, chosen, used)
 
 
-def _distance(trade_offs: np.ndarray, preferred: float) -> np.ndarray:
-    """Distance on the logarithmic scale; 0 and infinity count as far but comparable."""
-    return np.abs(np.log(np.clip(trade_offs / preferred, 1e-6, 1e6)))
+def posterior_shares(
+    evidence: np.ndarray, deviations: np.ndarray, least_share: float
+) -> np.ndarray:
+    """Share of each candidate by its log-likelihood on unseen rows and a normal prior.
+
+    Parameters
+    ----------
+    evidence : array of shape (n,)
+        Log-likelihoods, up to a constant.
+    deviations : array of shape (n,)
+        Distance from the prior's centre, in its standard deviations.
+    least_share : float
+        Candidates with less are left out.
+    """
+    shares = softmax(evidence - 0.5 * deviations**2)
+    shares = np.where(shares >= min(least_share, shares.max()), shares, 0.0)
+    return np.asarray(shares / shares.sum())
+
+
+def doublings_from(trade_offs: np.ndarray, preferred: float) -> np.ndarray:
+    """Distance on a scale of powers of two; 0 and infinity lie two doublings beyond the others."""
+    inner = (trade_offs > 0) & np.isfinite(trade_offs)
+    found = np.log2(np.where(inner, trade_offs, preferred) / preferred)
+    found[trade_offs == 0] = found[inner].min(initial=0.0) - 2.0
+    found[np.isinf(trade_offs)] = found[inner].max(initial=0.0) + 2.0
+    return np.asarray(found)

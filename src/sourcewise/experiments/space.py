@@ -14,7 +14,6 @@ from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.evidence import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily, WeightedProblems
 from sourcewise.core.source_gradients import source_sums
-from sourcewise.core.weights import solve_weights
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.protocol import Protocol
@@ -211,7 +210,7 @@ class SpacePool:
         space, data = self.space, self.pool.data
         selection, near = select(self.pool, measured, space.protocol.trade_offs, self._fit)
         values = np.insert(measured.result.values, data.reference, 0.0)
-        weights = solve_weights(values, data.sizes, selection.trade_off)
+        weights, _ = selection.weigh(values, data.sizes)
         if weights[data.reference] == 1.0:
             return space.alone_models[0, selection.chosen[1]], selection
         total = total_weight(weights, data.sizes, data.row_counts, space.protocol.effective_total)

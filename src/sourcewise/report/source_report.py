@@ -65,17 +65,25 @@ class SourceReport:
     sources : tuple of SourceRow
         In the order of the model's ``sources_``.
     trade_off : float
-        Lambda.
+        Lambda; where weights were averaged over several, the one with the largest share.
     cutoff : float
-        Mu: a source counts only if its discrepancy is below.
+        Mu: a source counts only if its discrepancy is below. The largest, if there were several.
     context : ReportContext, optional
         For the page; not part of the table.
+    shares : tuple of pairs of float
+        Every lambda that the weights were averaged over, and its share in the average.
     """
 
     sources: tuple[SourceRow, ...]
     trade_off: float
     cutoff: float
     context: ReportContext | None = field(default=None, compare=False, repr=False)
+    shares: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the weights are an average over several lambdas."""
+        return len(self.shares) > 1
 
     @classmethod
     def from_results(
@@ -91,6 +99,7 @@ class SourceReport:
         trade_off: float,
         cutoff: float,
         context: ReportContext | None = None,
+        shares: tuple[tuple[float, float], ...] = (),
     ) -> SourceReport:
         """Assemble the table from fitted attributes."""
         columns = zip(
@@ -103,13 +112,15 @@ class SourceReport:
             reasons(discrepancies, reference, reference_gain, expected_errors, cutoff),
             strict=True,
         )
-        return cls(tuple(SourceRow(*values) for values in columns), trade_off, cutoff, context)
+        table = tuple(SourceRow(*values) for values in columns)
+        return cls(table, trade_off, cutoff, context, shares)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values: trade_off, cutoff and a list of sources."""
+        """Return plain Python values: trade_off, cutoff, shares and a list of sources."""
         return {
             "trade_off": self.trade_off,
             "cutoff": self.cutoff,
+            "shares": [{"trade_off": value, "share": share} for value, share in self.shares],
             "sources": [asdict(row) for row in self.sources],
         }
 
@@ -156,14 +167,19 @@ class SourceReport:
                 f"{_fit(row.standard_error, 8)}{_fit(row.p_value, 7)}{_fit(row.rows, 9)}"
                 f"  {SHORT[row.reason]}"
             )
-        if np.isinf(self.trade_off):
-            lines.append("lambda = inf: every source counts by its rows.")
-        else:
-            lines.append(
-                f"lambda = {self.trade_off:.3g}: a source counts if its discrepancy is below "
-                f"{self.cutoff:.3g}."
-            )
-        return "\n".join(lines)
+        return "\n".join([*lines, self._rule()])
+
+    def _rule(self) -> str:
+        """Say in a line of 80 columns which sources count."""
+        if np.isinf(self.trade_off) and not self.averaged:
+            return "lambda = inf: every source counts by its rows."
+        about = " (mostly)" if self.averaged else ""
+        if np.isinf(self.cutoff):
+            return f"lambda = {self.trade_off:.3g}{about}: every source counts."
+        return (
+            f"lambda = {self.trade_off:.3g}{about}: a source counts if its discrepancy is below "
+            f"{self.cutoff:.3g}."
+        )
 
 
 def _cell(value: Any, width: int) -> str:

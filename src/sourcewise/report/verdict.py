@@ -11,7 +11,9 @@ from sourcewise.report.reasons import LABELS, MODEL, REFERENCE, TOO_FEW
 if TYPE_CHECKING:
     from sourcewise.report.source_report import SourceReport
 
-NO_WEIGHT = 1e-9
+# A source is set aside where one of its rows counts at most this share of a trusted row: weights
+# averaged over several trade-offs may leave it a trace.
+TRACE = 0.05
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,13 @@ class Verdict:
     agree : list of int
         Nothing found against them.
     set_aside : list of int
-        Found to disagree, and without weight.
+        Found to disagree, and without weight (or with a trace of it).
     doubted : list of int
         Found to disagree, but so little that some weight remains.
     too_small : list of int
         Too few rows to tell.
     unused : list of int
-        Those of `agree` that get no weight all the same: the cut-off is below them.
+        Those of `agree` that get no weight all the same, or a trace.
     """
 
     agree: list[int]
@@ -54,7 +56,7 @@ class Verdict:
             parts = [f"The only source {'agrees' if agree else 'does not agree'}"]
             parts[0] += " with your reference"
         if self.unused:
-            parts[0] += f" ({len(self.unused)} of them without weight)"
+            parts[0] += f" ({len(self.unused)} of them hardly counted)"
         if self.set_aside:
             parts.append(f"{len(self.set_aside)} {_are(self.set_aside)} set aside")
         if self.doubted:
@@ -79,10 +81,13 @@ def verdict(report: SourceReport) -> Verdict:
         "too_small": [],
         "unused": [],
     }
+    trace = TRACE * max(
+        (row.weight / row.rows for row in report.sources if row.reason == REFERENCE), default=0.0
+    )
     for i, row in enumerate(report.sources):
         if row.reason == REFERENCE:
             continue
-        weightless = row.weight <= NO_WEIGHT
+        weightless = row.weight <= trace * row.rows
         if row.reason in (LABELS, MODEL):
             groups["set_aside" if weightless else "doubted"].append(i)
         elif row.reason == TOO_FEW:

@@ -11,22 +11,24 @@ from sourcewise.report.html.parts import bar, count, number, percent, text, word
 MOST_CARDS = 60
 
 
-def cards(audit: Any, total: int) -> str:
-    """Lay out the cards, those of the largest discrepancies where they are too many."""
+def cards(audit: Any, groups: dict[Any, str]) -> str:
+    """Lay out the cards, those of the largest discrepancies where they are too many.
+
+    ``groups`` has the group of every source that disagrees.
+    """
     shown = audit.cards[:MOST_CARDS]
     cut = ""
-    if total > len(shown):
-        cut = f' <p class="note">The {len(shown)} largest discrepancies of {total}.</p>'
+    if len(groups) > len(shown):
+        cut = f' <p class="note">The {len(shown)} largest discrepancies of {len(groups)}.</p>'
     return f"""
 <section aria-labelledby="aside"><h2 id="aside">Sources that disagree</h2>
 <p class="lead">What gave each of them away, a guess at what went wrong, and what to ask. A guess is
 a guess: look at some rows before you write the letter.</p>
-<div class="cards">{"".join(_card(card) for card in shown)}</div>{cut}
+<div class="cards">{"".join(_card(card, groups[card.source]) for card in shown)}</div>{cut}
 </section>"""
 
 
-def _card(card: Any) -> str:
-    group = "aside" if card.weight <= 1e-9 else "doubted"
+def _card(card: Any, group: str) -> str:
     shifts = "".join(
         f'<tr><th scope="row">{text(s.feature)}</th><td>{_difference(s.difference)}</td>'
         f"<td>{_spread(s.spread)}</td></tr>"

@@ -27,7 +27,7 @@ from sourcewise.report.html.parts import (
 from sourcewise.report.html.trust_path import TrustPath, data_block, drawing
 from sourcewise.report.reasons import REFERENCE
 from sourcewise.report.source_report import SourceReport
-from sourcewise.report.verdict import NO_WEIGHT, Verdict, verdict
+from sourcewise.report.verdict import Verdict, verdict
 
 MOST_ROWS = 500
 Z = 1.959964
@@ -39,12 +39,13 @@ def render(result: Any) -> str:
     audit = result if result is not report else None
     found = verdict(report)
     groups = group_sources(report, found)
-    body = [_sources(report, groups)]
+    body = [_sources(report, groups, found.unused)]
     path = _path(report, groups)
     if path is not None:
         body.append(_trust_path(path, report))
     if audit is not None and audit.cards:
-        body.append(cards(audit, len(found.set_aside) + len(found.doubted)))
+        disagree = [*found.set_aside, *found.doubted]
+        body.append(cards(audit, {str(report.sources[i].source): groups[i] for i in disagree}))
     if report.context is not None:
         body += [_adequacy(report), _fine_print(report, audit)]
     if audit is not None:
@@ -132,7 +133,7 @@ def _header(report: SourceReport, audit: Any, found: Verdict, groups: list[str])
 # -- 2. the sources --------------------------------------------------------------------------
 
 
-def _sources(report: SourceReport, groups: list[str]) -> str:
+def _sources(report: SourceReport, groups: list[str], unused: list[int]) -> str:
     order = sorted(
         range(len(report.sources)),
         key=lambda i: (-report.sources[i].weight, report.sources[i].discrepancy),
@@ -150,8 +151,7 @@ def _sources(report: SourceReport, groups: list[str]) -> str:
         between = "" if own else f'<span class="of">{low:.2f} to {high:.2f}</span>'
         mark = report.cutoff / farthest if math.isfinite(report.cutoff) else None
         gauge = interval_bar(row.discrepancy / farthest, low / farthest, high / farthest, mark)
-        unused = group == "agree" and row.weight <= NO_WEIGHT
-        label = chip(group, "agrees, but is beyond the cut-off" if unused else None)
+        label = chip(group, "agrees, but hardly counts" if i in unused else None)
         because = f" <span>{words(row.reason)}</span>" if ONE[group][1] else ""
         p = -1.0 if math.isnan(row.p_value) else row.p_value
         lines.append(f"""
@@ -212,20 +212,32 @@ def _path(report: SourceReport, groups: list[str]) -> TrustPath | None:
 def _trust_path(path: TrustPath, report: SourceReport) -> str:
     present = [g for g in GROUPS if g in path.groups]
     legend = "".join(f'<li class="{g}"><b>{GROUPS[g][0]}</b> {GROUPS[g][1]}</li>' for g in present)
+    used = sum(row.weight > 0 for row in report.sources)
+    counted = (
+        f"{used} of {len(report.sources)} source{'s do' if used != 1 else ' does'}, the reference "
+        "included."
+    )
+    mark = "The dotted upright marks the λ that was chosen"
+    if report.averaged:
+        mark = (
+            f"The weights above are an average over {len(report.shares)} values of λ, by how well "
+            "each does on your reference; the dotted upright marks the one with the largest share"
+        )
     if math.isinf(report.trade_off):
         chosen = "<b>λ = ∞ was chosen:</b> every row counts the same, whatever its source."
+    elif math.isinf(report.cutoff):
+        chosen = f"<b>λ = {number(report.trade_off, 2)} counts most.</b>"
     else:
-        used = sum(row.weight > 1e-9 for row in report.sources)
         chosen = (
             f"<b>λ = {number(report.trade_off, 2)} was chosen.</b> A source counts only if its "
-            f"discrepancy is below {number(report.cutoff)} (μ): {used} of {len(report.sources)} "
-            f"source{'s do' if used != 1 else ' does'}, the reference included."
+            f"discrepancy is below {number(report.cutoff)} (μ): {counted}"
         )
     return f"""
 <section aria-labelledby="path"><h2 id="path">The trust path</h2>
 <p class="lead">One number, λ, says how much closeness to your reference is worth against more
 rows. To the left only your reference counts; to the right every row does. Each line is a source.
-The dotted upright marks the λ that was chosen; move the slider to see what another would do.</p>
+{mark};
+move the slider to see what one λ alone would do.</p>
 <ul class="legend">{legend}</ul>
 {drawing(path)}
 <div class="now-box"><div><output class="mu" id="mu-words" for="lambda" aria-live="polite">{chosen}

@@ -1,0 +1,118 @@
+"""Weights averaged over trade-offs: shares in closed form, the average against one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import norm
+
+from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
+from sourcewise.estimators.selection import Selection, doublings_from, posterior_shares
+
+evidences = arrays(float, 6, elements=st.floats(-50, 0))
+
+
+def test_shares_are_bayes_rule():
+    evidence, deviations = np.log([0.1, 0.4, 0.3]), np.array([-1.0, 0.0, 2.0])
+    expected = np.array([0.1, 0.4, 0.3]) * norm.pdf(deviations)
+    found = posterior_shares(evidence, deviations, 0.0)
+    np.testing.assert_allclose(found, expected / expected.sum())
+
+
+@given(evidences, st.floats(-1e3, 1e3), st.floats(0, 1))
+def test_shares_sum_to_one_whatever_the_constant(evidence, constant, least_share):
+    deviations = np.linspace(-1, 1, 6)
+    shares = posterior_shares(evidence, deviations, least_share)
+    assert shares.sum() == pytest.approx(1.0)
+    assert (shares >= 0).all()
+    if least_share == 0:
+        moved = posterior_shares(evidence + constant, deviations, 0.0)
+        np.testing.assert_allclose(moved, shares, atol=1e-9)
+
+
+@given(evidences, st.floats(0, 1))
+def test_small_shares_are_left_out_and_the_largest_stays(evidence, least_share):
+    deviations = np.zeros(6)
+    before = posterior_shares(evidence, deviations, 0.0)
+    after = posterior_shares(evidence, deviations, least_share)
+    assert (after[before < min(least_share, before.max())] == 0).all()
+    assert after[np.argmax(before)] >= before.max() - 1e-12
+
+
+def test_the_ends_of_the_grid_lie_two_doublings_beyond():
+    found = doublings_from(np.array([0.0, 1.0, 2.0, 8.0, np.inf]), preferred=2.0)
+    assert found.tolist() == [-3.0, -1.0, 0.0, 2.0, 4.0]
+    assert doublings_from(np.array([0.0, np.inf]), preferred=2.0).tolist() == [-2.0, 2.0]
+
+
+def selection(trade_offs, shares):
+    trade_offs, shares = np.array(trade_offs), np.array(shares)
+    losses = np.zeros((len(trade_offs), 1))
+    chosen = (int(np.argmax(shares)), 0)
+    return Selection(trade_offs, np.array([1.0]), losses, losses, chosen, shares)
+
+
+def bound(weights, d, m, trade_off):
+    return weights @ d + trade_off * np.sqrt(np.sum(weights**2 / m))
+
+
+@given(
+    arrays(float, 5, elements=st.floats(0.01, 1)),
+    arrays(float, 5, elements=st.floats(1, 500)),
+    arrays(float, 3, elements=st.floats(0.01, 1)),
+    st.floats(0, 20),
+)
+def test_an_average_is_no_worse_than_its_parts_on_average(d, m, shares, trade_off):
+    d[0] = 0.0
+    shares = shares / shares.sum()
+    trade_offs = [0.3, 2.0, 9.0]
+    weights, cutoff = selection(trade_offs, shares).weigh(d, m)
+    parts = [solve_weights(d, m, value) for value in trade_offs]
+    np.testing.assert_allclose(weights, shares @ parts, atol=1e-12)
+    assert (weights[d >= cutoff] == 0).all()
+    average = shares @ [bound(part, d, m, trade_off) for part in parts]
+    assert bound(weights, d, m, trade_off) <= average + 1e-9
+
+
+@pytest.mark.parametrize("trade_off", [0.0, 1.5, np.inf])
+def test_one_trade_off_gives_its_own_weights(trade_off):
+    d, m = np.array([0.0, 0.1, 0.3]), np.array([50.0, 80.0, 20.0])
+    chosen = selection([trade_off, 4.0], [1.0, 0.0])
+    weights, cutoff = chosen.weigh(d, m)
+    expected, mu = solve_weights(d, m, trade_off, return_cutoff=True)
+    np.testing.assert_allclose(weights, expected)
+    assert cutoff == mu
+    assert chosen.used == ((trade_off, 1.0),)
+
+
+@pytest.mark.parametrize("kind", [SourceWeightedClassifier, SourceWeightedRegressor])
+def test_a_model_uses_the_average_and_says_so(class_pool, kind):
+    X, y, sources = class_pool({"gold": 30, "good": 60, "fine": 60, "bad": 60})
+    if kind is SourceWeightedRegressor:
+        y = X[:, 0] + 0.1 * np.arange(len(X)) % 1
+    model = kind(reference="gold", random_state=0).fit(X, y, sources=sources)
+    shares = model.report().shares
+    assert len(shares) > 1  # 30 rows cannot tell neighbouring trade-offs apart
+    expected = sum(
+        share * solve_weights(model.discrepancies_, model.source_sizes_, value)
+        for value, share in shares
+    )
+    np.testing.assert_allclose(model.source_weights_, expected)
+    assert model.trade_off_ == max(shares, key=lambda pair: pair[1])[0]
+    assert "(mostly)" in str(model.report())
+    fixed = model.at_trade_off(model.trade_off_)
+    np.testing.assert_allclose(
+        fixed.source_weights_,
+        solve_weights(fixed.discrepancies_, fixed.source_sizes_, fixed.trade_off_),
+    )
+    assert "(mostly)" not in str(fixed.report())
+
+
+def test_the_paper_takes_one_trade_off(class_pool):
+    X, y, sources = class_pool()
+    model = SourceWeightedClassifier(reference="gold", protocol="paper", random_state=0)
+    model.fit(X, y, sources=sources)
+    assert model.report().shares == ((model.trade_off_, 1.0),)
