@@ -116,3 +116,16 @@ def test_the_paper_takes_one_trade_off(class_pool):
     model = SourceWeightedClassifier(reference="gold", protocol="paper", random_state=0)
     model.fit(X, y, sources=sources)
     assert model.report().shares == ((model.trade_off_, 1.0),)
+
+
+def test_a_target_without_noise_is_no_trouble(class_pool):
+    X, _, sources = class_pool({"gold": 30, "good": 60, "bad": 60})
+    y = X[:, 0] - 2.0 * X[:, 1]
+    y[sources == "bad"] *= -1.0
+    model = SourceWeightedRegressor(reference="gold", random_state=0).fit(X, y, sources=sources)
+    assert np.isfinite(model.source_weights_).all()
+    assert model.source_weights_[2] < 0.01
+    constant = np.full(len(X), 3.0)
+    model.fit(X, constant, sources=sources)
+    np.testing.assert_allclose(model.predict(X), constant)
+    np.testing.assert_allclose(model.source_weights_.sum(), 1.0)

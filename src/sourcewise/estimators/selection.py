@@ -15,6 +15,8 @@ from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 from sourcewise.progress import counter
 
+NO_LOSS = 1e-12
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -186,18 +188,22 @@ def _pick(
     chosen = (int(best[0]), int(best[1]))
     used = np.zeros(len(trade_offs))
     used[chosen[0]] = 1.0
-    protocol = pool.protocol
-    if protocol.averaged and len(trade_offs) > 1:
-        evidence = -size * (means.min(axis=1) - means[best])
-        if not pool.data.n_classes:
-            evidence = -0.5 * size * np.log(means.min(axis=1) / means[best])
-        used = posterior_shares(
-            evidence,
-            doublings_from(trade_offs, protocol.preferred) / protocol.doublings,
-            protocol.least_share,
-        )
+    if pool.protocol.averaged and len(trade_offs) > 1:
+        used = _shares(pool, means.min(axis=1), size, trade_offs)
         chosen = (int(np.argmax(used)), int(np.argmin(used @ means)))
     return Selection(trade_offs, settings, means, errors, chosen, used)
+
+
+def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> np.ndarray:
+    """Shares of the trade-offs by their losses on ``size`` held-out rows."""
+    if pool.data.n_classes:
+        evidence = -size * losses  # log-losses are log-likelihoods
+    else:
+        # The normal likelihood with its variance fitted; a perfect fit has none.
+        evidence = -0.5 * size * np.log(np.maximum(losses, NO_LOSS))
+    protocol = pool.protocol
+    deviations = doublings_from(trade_offs, protocol.preferred) / protocol.doublings
+    return posterior_shares(evidence, deviations, protocol.least_share)
 
 
 def posterior_shares(
