@@ -64,6 +64,8 @@ def test_choices_may_be_made_on_half_of_the_data_sets_and_half_of_the_seeds_only
 def test_the_quick_runs_still_meet_everything():
     runs = quick_plan(DATA_SETS, range(20))
     assert len(runs) <= 0.1 * len(plan(DATA_SETS, range(20)))
+    every = {cell for data in DATA_SETS for cell in cells_of(data)}
+    assert len({cell for cell, _ in runs}) > 0.9 * len(every)
     assert {cell.data for cell, _ in runs} == {data.name for data in DATA_SETS}
     assert {cell.corruption for cell, _ in runs} == {"none", *CORRUPTIONS}
     assert {cell.variation for cell, _ in runs} == {c.variation for c in cells_of(DATA_SETS[0])}
