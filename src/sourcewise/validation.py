@@ -70,6 +70,7 @@ NEEDS_NUMBERS = (
     "discrepancy={discrepancy!r} compares rows of numbers, which X is not ({problem}); use "
     "discrepancy='local' or turn the columns into numbers."
 )
+NOT_A_TRADE_OFF = "A model is trained at a trade-off that is not negative; got {value!r}."
 BAD_TRADE_OFF = "trade_off must be 'cv', 'theory' or a number that is not negative; got {value!r}."
 BAD_DISCREPANCY = "discrepancy must be one of {known}; got {value!r}."
 BAD_PROTOCOL = "protocol must be None or 'paper'; got {value!r}."
@@ -94,14 +95,23 @@ CLASSIFIER_WANTED = "{estimator} is not a classifier; use SourceWeightedRegresso
 DISCREPANCIES = ("local", "cross-fit", "plug-in")
 
 
+def _is_trade_off(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value >= 0)
+
+
+def check_trade_off(value: Any) -> None:
+    """Check a lambda that must be a number."""
+    if not _is_trade_off(value):
+        raise ValueError(NOT_A_TRADE_OFF.format(value=value))
+
+
 def check_options(*, discrepancy: Any, trade_off: Any, cv: Any, protocol: Any) -> None:
     """Check constructor parameters that are not scikit-learn's own."""
     if discrepancy not in DISCREPANCIES:
         raise ValueError(
             BAD_DISCREPANCY.format(known=", ".join(map(repr, DISCREPANCIES)), value=discrepancy)
         )
-    number = isinstance(trade_off, numbers.Real) and not isinstance(trade_off, bool)
-    if not (number and trade_off >= 0) and not (
+    if not _is_trade_off(trade_off) and not (
         isinstance(trade_off, str) and trade_off in ("cv", "theory")
     ):
         raise ValueError(BAD_TRADE_OFF.format(value=trade_off))

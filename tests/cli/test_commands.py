@@ -149,6 +149,7 @@ class TestFit:
         )
         content = strict(done.out)
         assert content["trade_off"] == 2.0
+        assert content["shares"] == [{"trade_off": 2.0, "share": 1.0}]
         assert len(content["sources"]) == 4
 
     def test_same_seed_same_file_of_weights(self, table, tmp_path):
@@ -260,7 +261,9 @@ class TestExport:
     def test_json_to_a_file(self, fitted, tmp_path):
         done = run_here("export", fitted[1], "-o", tmp_path / "w.json")
         assert (done.code, done.out) == (0, "")
-        assert len(strict((tmp_path / "w.json").read_text())["sources"]) == 4
+        content = strict((tmp_path / "w.json").read_text())
+        assert len(content["sources"]) == 4
+        assert sum(part["share"] for part in content["shares"]) == pytest.approx(1.0)
 
 
 class TestInstallation:

@@ -36,3 +36,12 @@ def test_rows_are_needed():
     with pytest.raises(ValueError) as caught:
         model.fit(X, y, sources=sources).at_trade_off(2.0)
     assert str(caught.value) == validation.NO_DATA_FOR_TRADE_OFF
+
+
+@pytest.mark.parametrize("trade_off", ["theory", -1.0, float("nan"), None])
+def test_a_trade_off_is_a_number(trade_off):
+    X, y, sources = rows(True)
+    model = SourceWeightedClassifier(reference="gold", trade_off=1.0).fit(X, y, sources=sources)
+    with pytest.raises(ValueError) as caught:
+        model.at_trade_off(trade_off)
+    assert str(caught.value) == validation.NOT_A_TRADE_OFF.format(value=trade_off)

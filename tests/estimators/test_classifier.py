@@ -57,7 +57,9 @@ def test_attributes(class_pool, labels):
     assert model.reference_index_ == 0
     assert model.trade_off_ in model.selection_.trade_offs
     assert model.C_ in model.selection_.settings
-    assert (model.discrepancies_[model.source_weights_ > 0] < model.cutoff_).all()
+    fixed = model.at_trade_off(model.trade_off_)
+    assert fixed.cutoff_ == model.cutoff_
+    assert (fixed.discrepancies_[fixed.source_weights_ > 0] < fixed.cutoff_).all()
     assert model.classes_.tolist() == sorted(labels)
     outputs = 1 if len(labels) == 2 else len(labels)
     assert model.coef_.shape == (outputs, 4)

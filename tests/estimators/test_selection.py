@@ -7,10 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import norm
+from scipy.stats import binom, norm
+from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
-from sourcewise.estimators.selection import Selection, doublings_from, posterior_shares
+from sourcewise.estimators.selection import (
+    Selection,
+    doublings_from,
+    error_likelihood,
+    posterior_shares,
+)
 
 evidences = arrays(float, 6, elements=st.floats(-50, 0))
 
@@ -72,7 +78,8 @@ def test_an_average_is_no_worse_than_its_parts_on_average(d, m, shares, trade_of
     weights, cutoff = selection(trade_offs, shares).weigh(d, m)
     parts = [solve_weights(d, m, value) for value in trade_offs]
     np.testing.assert_allclose(weights, shares @ parts, atol=1e-12)
-    assert (weights[d >= cutoff] == 0).all()
+    main = trade_offs[int(np.argmax(shares))]
+    assert cutoff == solve_weights(d, m, main, return_cutoff=True)[1]
     average = shares @ [bound(part, d, m, trade_off) for part in parts]
     assert bound(weights, d, m, trade_off) <= average + 1e-9
 
@@ -103,12 +110,15 @@ def test_a_model_uses_the_average_and_says_so(class_pool, kind):
     np.testing.assert_allclose(model.source_weights_, expected)
     assert model.trade_off_ == max(shares, key=lambda pair: pair[1])[0]
     assert "(mostly)" in str(model.report())
+    page = model.report().to_html()
+    assert f"an average over {len(shares)} values of λ" in page and "was chosen" not in page
     fixed = model.at_trade_off(model.trade_off_)
     np.testing.assert_allclose(
         fixed.source_weights_,
         solve_weights(fixed.discrepancies_, fixed.source_sizes_, fixed.trade_off_),
     )
     assert "(mostly)" not in str(fixed.report())
+    assert "an average over" not in fixed.report().to_html()
 
 
 def test_the_paper_takes_one_trade_off(class_pool):
@@ -129,3 +139,30 @@ def test_a_target_without_noise_is_no_trouble(class_pool):
     model.fit(X, constant, sources=sources)
     np.testing.assert_allclose(model.predict(X), constant)
     np.testing.assert_allclose(model.source_weights_.sum(), 1.0)
+
+
+def test_naming_classes_is_judged_by_the_likelihood_of_its_errors():
+    rates = np.array([0.05, 0.2, 0.4])
+    found = 20 * error_likelihood(rates, 2)
+    every_order = binom.logpmf([1, 4, 8], 20, rates) - binom.logpmf([1, 4, 8], 20, 0.5)
+    # Up to the number of orders, which does not depend on the rate, nor on the fair coin's.
+    np.testing.assert_allclose(found + 20 * np.log(2), every_order)
+    np.testing.assert_allclose(
+        error_likelihood(np.array([0.0, 1.0]), 3), [0.0, -np.log(3)], atol=1e-9
+    )
+
+
+def test_an_estimator_without_probabilities_is_not_decided_by_one_row(class_pool):
+    X, y, sources = class_pool({"gold": 40, "good": 60, "fine": 60, "bad": 60})
+    model = SourceWeightedClassifier(LinearSVC(), reference="gold", random_state=0)
+    model.fit(X, y, sources=sources)
+    losses = model.selection_.losses
+    np.testing.assert_allclose(40 * losses, np.round(40 * losses))  # counts of errors
+    second = np.unique(losses)[1]
+    assert model.selection_.shares[np.argmin(np.abs(losses[:, 0] - second))] > 0
+
+
+def test_a_report_of_lambda_zero_does_not_speak_of_a_cut_off(class_pool):
+    X, y, sources = class_pool()
+    model = SourceWeightedClassifier(reference="gold", trade_off=0.0, random_state=0)
+    assert "only what is closest" in str(model.fit(X, y, sources=sources).report())

@@ -55,7 +55,7 @@ def export(
         key = "row_weight" if per_step else "weight"
         content = {"aggregation_weights": {str(row["source"]): row[key] for row in lines}}
     else:
-        content = {"trade_off": report.trade_off, "cutoff": report.cutoff, "sources": lines}
+        content = {**report.to_dict(), "sources": lines}
     text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
     if output is None:
         print(text)

@@ -91,6 +91,7 @@ def fit(
                 "model": str(output),
                 "trade_off": report.trade_off,
                 "cutoff": report.cutoff,
+                "shares": report.to_dict()["shares"],
                 "sources": source_weights(report),
             }
         )

@@ -143,14 +143,9 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         training: Training | None = getattr(self, "_training", None)
         if training is None:
             raise ValueError(validation.NO_DATA_FOR_TRADE_OFF)
+        validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
-        validation.check_options(
-            discrepancy=self.discrepancy,
-            trade_off=model.trade_off,
-            cv=self.cv,
-            protocol=self.protocol,
-        )
         model._fit_rows(training.rows, self.sources_.tolist(), known=training.measured)
         return model
 

@@ -75,7 +75,7 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         Effective sizes :math:`m_i` and rows.
     trade_off_, cutoff_ : float
         :math:`\lambda`, and :math:`\mu` above which a discrepancy means no weight. With "cv", the
-        lambda with the largest share in the average, and the largest cut-off.
+        lambda with the largest share in the average; what is beyond its cut-off may keep a trace.
     selection_ : Selection
         Cross-validated losses of all pairs of trade-off and regularisation, and the share of each
         trade-off in the weights.

@@ -13,6 +13,7 @@ from sourcewise.core.discrepancy.evidence import ReferenceFolds
 from sourcewise.core.linear import Family
 from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
 from sourcewise.estimators.protocol import Protocol
+from sourcewise.estimators.wrapped import EstimatorFamily
 
 SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
 
@@ -72,7 +73,12 @@ class Pool:
         """Row loss that trade-off and regularisation are chosen by."""
         if not self.data.n_classes:
             return self.bounded_loss
-        return zero_one_loss if self.protocol.zero_one else log_loss
+        return zero_one_loss if self.protocol.zero_one or self.names_only else log_loss
+
+    @property
+    def names_only(self) -> bool:
+        """Whether the learner names a class and knows no probabilities."""
+        return isinstance(self.family, EstimatorFamily) and self.family.names_only
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,11 @@ class Selection:
         return tuple((trade_off, share) for trade_off, share in pairs if share > 0)
 
     def weigh(self, discrepancies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, float]:
-        """Average the weights over the trade-offs; also returns the largest of their cut-offs."""
-        used = np.flatnonzero(self.shares)
+        """Average the weights over the trade-offs; also returns the main one's cut-off."""
         problem = WeightProblem.from_sources(discrepancies, sizes)
-        weights = [problem.weights(float(trade_off)) for trade_off in self.trade_offs[used]]
-        cutoff = problem.cutoffs(self.trade_offs[used]).max()
-        return np.average(weights, axis=0, weights=self.shares[used]), float(cutoff)
+        trade_offs, shares = zip(*self.used, strict=True)
+        weights = [problem.weights(trade_off) for trade_off in trade_offs]
+        return np.average(weights, axis=0, weights=shares), float(problem.cutoffs(self.trade_off))
 
 
 def choose_local_setting(pool: Pool) -> float:
@@ -196,7 +195,9 @@ def _pick(
 
 def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> np.ndarray:
     """Shares of the trade-offs by their losses on ``size`` held-out rows."""
-    if pool.data.n_classes:
+    if pool.names_only:
+        evidence = size * error_likelihood(losses, pool.data.n_classes)
+    elif pool.data.n_classes:
         evidence = -size * losses  # log-losses are log-likelihoods
     else:
         # The normal likelihood with its variance fitted; a perfect fit has none.
@@ -204,6 +205,16 @@ def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray)
     protocol = pool.protocol
     deviations = doublings_from(trade_offs, protocol.preferred) / protocol.doublings
     return posterior_shares(evidence, deviations, protocol.least_share)
+
+
+def error_likelihood(error_rates: np.ndarray, n_classes: int) -> np.ndarray:
+    """Log-likelihood of a row where a model names a class, and is wrong at its error rate.
+
+    A wrong row may have any of the other classes. Nobody is worse than a guess: beyond that, the
+    likelihood stays what it is there.
+    """
+    wrong = np.clip(error_rates, NO_LOSS, 1.0 - 1.0 / n_classes)
+    return np.asarray((1.0 - wrong) * np.log1p(-wrong) + wrong * np.log(wrong / (n_classes - 1)))
 
 
 def posterior_shares(

@@ -66,6 +66,11 @@ class EstimatorFamily:
         self.scale = scale
         self.settings = np.array([np.nan])
 
+    @property
+    def names_only(self) -> bool:
+        """Whether it is a classifier without probabilities."""
+        return self.classes is not None and not hasattr(self.estimator, "predict_proba")
+
     def fit(self, X: Any, y: Any, row_weights: Any, settings: Any) -> list[Any]:
         """Fit one clone for each column of weights; rows of weight zero are left out."""
         return self._run((X[:, 0], y, column) for column in row_weights.T)

@@ -105,7 +105,7 @@ class WeightPathDisplay:
     weights : array of shape (n_trade_offs, n_sources)
     reasons : list of str
     trade_off : float
-        The one in use.
+        The one in use; where weights were averaged, the one with the largest share.
 
     Attributes
     ----------

@@ -67,7 +67,7 @@ class SourceReport:
     trade_off : float
         Lambda; where weights were averaged over several, the one with the largest share.
     cutoff : float
-        Mu: a source counts only if its discrepancy is below. The largest, if there were several.
+        Mu: with this lambda, a source counts only if its discrepancy is below.
     context : ReportContext, optional
         For the page; not part of the table.
     shares : tuple of pairs of float
@@ -171,15 +171,12 @@ class SourceReport:
 
     def _rule(self) -> str:
         """Say in a line of 80 columns which sources count."""
-        if np.isinf(self.trade_off) and not self.averaged:
-            return "lambda = inf: every source counts by its rows."
-        about = " (mostly)" if self.averaged else ""
-        if np.isinf(self.cutoff):
-            return f"lambda = {self.trade_off:.3g}{about}: every source counts."
-        return (
-            f"lambda = {self.trade_off:.3g}{about}: a source counts if its discrepancy is below "
-            f"{self.cutoff:.3g}."
-        )
+        about = f"lambda = {self.trade_off:.3g}{' (mostly)' if self.averaged else ''}"
+        if np.isinf(self.trade_off):
+            return f"{about}: every source counts by its rows."
+        if self.trade_off == 0:
+            return f"{about}: only what is closest to the reference counts."
+        return f"{about}: a source counts if its discrepancy is below {self.cutoff:.3g}."
 
 
 def _cell(value: Any, width: int) -> str:

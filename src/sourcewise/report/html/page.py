@@ -181,7 +181,7 @@ def _sources(report: SourceReport, groups: list[str], unused: list[int]) -> str:
     )
     more = len(report.sources) - MOST_ROWS
     cut = f" The {more} sources of least weight are not shown." if more > 0 else ""
-    line = "" if math.isinf(report.cutoff) else " The upright line is the cut-off μ."
+    line = "" if report.cutoff > farthest else " The upright line is the cut-off μ."
     return f"""
 <section aria-labelledby="ranked"><h2 id="ranked">The sources, ranked</h2>
 <p class="lead">The <b>weight</b> is a source's share in training. The <b>discrepancy</b> says how
@@ -212,25 +212,19 @@ def _path(report: SourceReport, groups: list[str]) -> TrustPath | None:
 def _trust_path(path: TrustPath, report: SourceReport) -> str:
     present = [g for g in GROUPS if g in path.groups]
     legend = "".join(f'<li class="{g}"><b>{GROUPS[g][0]}</b> {GROUPS[g][1]}</li>' for g in present)
-    used = sum(row.weight > 0 for row in report.sources)
-    counted = (
-        f"{used} of {len(report.sources)} source{'s do' if used != 1 else ' does'}, the reference "
-        "included."
-    )
-    mark = "The dotted upright marks the λ that was chosen"
+    verb, mark = "was chosen", "The dotted upright marks the λ that was chosen"
     if report.averaged:
+        verb = "counts most"
         mark = (
             f"The weights above are an average over {len(report.shares)} values of λ, by how well "
             "each does on your reference; the dotted upright marks the one with the largest share"
         )
     if math.isinf(report.trade_off):
-        chosen = "<b>λ = ∞ was chosen:</b> every row counts the same, whatever its source."
-    elif math.isinf(report.cutoff):
-        chosen = f"<b>λ = {number(report.trade_off, 2)} counts most.</b>"
+        chosen = f"<b>λ = ∞ {verb}.</b> With it every row counts the same, whatever its source."
     else:
         chosen = (
-            f"<b>λ = {number(report.trade_off, 2)} was chosen.</b> A source counts only if its "
-            f"discrepancy is below {number(report.cutoff)} (μ): {counted}"
+            f"<b>λ = {number(report.trade_off, 2)} {verb}.</b> With it a source counts only if its "
+            f"discrepancy is below {number(report.cutoff)} (μ)."
         )
     return f"""
 <section aria-labelledby="path"><h2 id="path">The trust path</h2>
