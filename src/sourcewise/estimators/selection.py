@@ -1,4 +1,4 @@
-"""Choosing the trade-off and the learner's regularisation together, on reference rows only."""
+"""Averaging over the trade-off and choosing the regularisation, on reference rows only."""
 
 from __future__ import annotations
 
