@@ -58,7 +58,7 @@ def selection(trade_offs, shares):
     trade_offs, shares = np.array(trade_offs), np.array(shares)
     losses = np.zeros((len(trade_offs), 1))
     chosen = (int(np.argmax(shares)), 0)
-    return Selection(trade_offs, np.array([1.0]), losses, losses, chosen, shares)
+    return Selection(trade_offs, np.array([1.0]), losses, chosen, shares)
 
 
 def bound(weights, d, m, trade_off):

@@ -29,8 +29,6 @@ class Selection:
         Values of ``C`` (NaN for an estimator of the user's own).
     losses : array of shape (n_trade_offs, n_settings)
         Mean loss on held-out reference rows.
-    standard_errors : array of shape (n_trade_offs, n_settings)
-        Of the paired difference to the best choice.
     chosen : pair of int
         Positions in ``trade_offs`` and ``settings``: the trade-off with the largest share, and the
         regularisation.
@@ -41,7 +39,6 @@ class Selection:
     trade_offs: np.ndarray
     settings: np.ndarray
     losses: np.ndarray
-    standard_errors: np.ndarray
     chosen: tuple[int, int]
     shares: np.ndarray
 
@@ -102,7 +99,7 @@ def select(
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
         nothing = np.full((1, 1), np.nan)
-        return Selection(trade_offs, settings, nothing, nothing, (0, 0), np.ones(1)), None
+        return Selection(trade_offs, settings, nothing, (0, 0), np.ones(1)), None
     X, y = pool.trusted
     problems, same = candidates(pool, measured, trade_offs)
     if fit is not None:
@@ -116,7 +113,7 @@ def select(
     losses = losses.reshape(len(held_out), len(trade_offs) * len(settings), -1)
     per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
     shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    selection = _pick(pool, per_row, shares, trade_offs, settings)
+    selection = _pick(pool, per_row @ shares, 1.0 / np.sum(shares**2), trade_offs)
     near = int(same[selection.chosen[0]]) * len(settings) + selection.chosen[1]
     return selection, models[near : near + 1]
 
@@ -169,28 +166,18 @@ def _average_held_out(losses: np.ndarray, pool: Pool) -> np.ndarray:
     return np.einsum("vcn,vn->cn", losses, held_out) / len(pool.folds.folds)
 
 
-def _pick(
-    pool: Pool,
-    per_row: np.ndarray,
-    shares: np.ndarray,
-    trade_offs: np.ndarray,
-    settings: np.ndarray,
-) -> Selection:
-    means = per_row @ shares
+def _pick(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> Selection:
+    """Choose by mean losses on ``size`` rows, (n_trade_offs, n_settings)."""
     # Counts of errors are compared exactly: equal counts must tie.
-    ranked = np.round(means, 12)
+    ranked = np.round(losses, 12)
     best = np.unravel_index(np.argmin(ranked), ranked.shape)
-    difference = per_row - per_row[best]
-    spread = (difference - (difference @ shares)[..., None]) ** 2 @ shares
-    size = 1.0 / np.sum(shares**2)
-    errors = np.sqrt(spread / max(size - 1.0, 1.0))
     chosen = (int(best[0]), int(best[1]))
     used = np.zeros(len(trade_offs))
     used[chosen[0]] = 1.0
     if pool.protocol.averaged and len(trade_offs) > 1:
-        used = _shares(pool, means.min(axis=1), size, trade_offs)
-        chosen = (int(np.argmax(used)), int(np.argmin(used @ means)))
-    return Selection(trade_offs, settings, means, errors, chosen, used)
+        used = _shares(pool, losses.min(axis=1), size, trade_offs)
+        chosen = (int(np.argmax(used)), int(np.argmin(used @ losses)))
+    return Selection(trade_offs, pool.family.settings, losses, chosen, used)
 
 
 def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> np.ndarray:
