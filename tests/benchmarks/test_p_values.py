@@ -1,0 +1,28 @@
+"""The benchmark of honest p-values compares with the textbook's test."""
+
+import numpy as np
+from benchmarks.p_values import LEVELS, TESTS, one_draw, student_p_values
+from scipy.stats import ttest_ind
+
+from sourcewise.core.discrepancy.local import Sample
+
+
+def sample(losses):
+    off = losses - losses.mean()
+    return Sample(losses.mean(), np.sum(off**2), np.sum(off**3), float(len(losses)))
+
+
+def test_student_is_students():
+    rng = np.random.default_rng(0)
+    first, second = rng.exponential(size=7), rng.exponential(size=40)
+    found = student_p_values(sample(first), sample(second))
+    np.testing.assert_allclose(found, ttest_ind(first, second).pvalue)
+    same = sample(np.ones(5))
+    assert student_p_values(same, same) == 1.0
+
+
+def test_a_draw_gives_shares_that_fall_with_the_level():
+    for test in TESTS:
+        shares = one_draw("wine", test, 200)
+        assert len(shares) == len(LEVELS)
+        assert 1.0 >= shares[0] >= shares[1] >= 0.0
