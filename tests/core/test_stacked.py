@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from sourcewise.core.linear import LogisticFamily, RidgeFamily, like_runs
+from sourcewise.core.linear import LogisticFamily, like_runs
 from sourcewise.core.logistic import fit_logistic
+from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.stacked import fit_logistic_stacked
 
 
@@ -63,6 +64,37 @@ def test_folds_of_runs_equal_fits_one_by_one(n_classes):
     np.testing.assert_allclose(
         family.predict_each(models, which, X), every[which, np.arange(n)], atol=1e-12
     )
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("d", [3, 80])
+def test_runs_beside_shared_rows_equal_fits_one_by_one(n_classes, d, monkeypatch):
+    monkeypatch.setattr("sourcewise.core.linear.JOINT_TOL", 1e-9)
+    rng = np.random.default_rng(2)
+    counts = np.array([30, 1, 33, 3])
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    n_shared, n = 20, counts.sum()
+    X = np.column_stack([rng.normal(size=(n_shared + n, d)), np.ones(n_shared + n)])
+    y = X[:, 0] + rng.normal(size=len(X))
+    y = y if n_classes == 0 else np.digitize(y, [0.0] if n_classes == 2 else [-0.5, 0.5])
+    shared, (X, y) = (X[:n_shared], y[:n_shared]), (X[n_shared:], y[n_shared:])
+    shared_weights = rng.random((n_shared, 4)).round()
+    weight = rng.random(n) + 0.5
+    settings = np.full(4, 0.5)
+    family = LogisticFamily(n_classes, settings) if n_classes else RidgeFamily(settings)
+    alone = family.fit(*shared, shared_weights, settings)
+    models = family.fit_beside(shared, shared_weights, alone, X, y, weight, starts, counts, 0.5)
+    for s, found in enumerate(np.split(models, len(counts))):
+        rows = slice(starts[s], starts[s] + counts[s])
+        plain = family.fit(
+            np.concatenate([shared[0], X[rows]]),
+            np.concatenate([shared[1], y[rows]]),
+            np.concatenate([shared_weights, np.repeat(weight[rows, None], 4, axis=1)]),
+            settings,
+        )
+        np.testing.assert_allclose(
+            family.predict(found, shared[0]), family.predict(plain, shared[0]), atol=5e-3
+        )
 
 
 def test_runs_are_grouped_by_folds_and_length():

@@ -1,26 +1,25 @@
-"""The default learners: regularised logistic regression and ridge, a whole grid at a time.
+"""Families of learners, and the default classifier: regularised logistic regression.
 
 A *family* is what the discrepancies and the choice of the trade-off need of a learner: fit many
 row weightings of some rows, predict with all of them. Families for arbitrary estimators live
-outside the core and offer the same two calls.
+outside the core and offer the same calls, but for those of `JointFamily`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.core.curvature import Pilots
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.logistic import (
-    MANY_FEATURES,
     fit_logistic,
     n_outputs,
     probabilities,
-    solve_with_ridge,
 )
 from sourcewise.core.logistic_grid import solve_grid
 from sourcewise.core.row_space import RowSpace
@@ -28,6 +27,7 @@ from sourcewise.core.source_gradients import GridProblem
 from sourcewise.core.stacked import fit_logistic_stacked
 
 LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
+JOINT_TOL = 1e-5  # of models beside shared rows: their losses are averaged, not ranked
 STACK_ELEMENTS = 1_000_000  # features stacked at a time
 MAX_COLUMNS = 4096  # scores a row gets at a time, over all models of a batch
 # A free intercept would run off to infinity on a source with one class; this holds it without
@@ -70,6 +70,28 @@ class Family(Protocol):
 
     def predict_each(self, models: Any, which: IntArray, X: FloatArray) -> FloatArray:
         """Predict row ``j`` by model ``which[j]``: (n_rows, n_classes) or (n_rows,)."""
+
+
+class JointFamily(Family, Protocol):
+    """A family whose fits are cheap enough to join every source with the reference."""
+
+    def fit_beside(
+        self,
+        shared: tuple[FloatArray, Any],
+        shared_weights: FloatArray,
+        alone: Any,
+        X: FloatArray,
+        y: Any,
+        row_weights: FloatArray,
+        starts: IntArray,
+        counts: IntArray,
+        setting: float,
+    ) -> Any:
+        """Fit each run of rows together with the shared rows, under each weighting of the latter.
+
+        ``shared_weights`` is (n_shared_rows, n_models), ``row_weights`` (n_rows,) and ``alone`` the
+        models of the shared rows alone; models in (run, weighting) order.
+        """
 
 
 @dataclass(frozen=True)
@@ -200,25 +222,82 @@ class LogisticFamily:
             return models
         for runs in like_runs(counts, n_folds, d):
             k = n_folds[runs[0]]
-            # Shorter runs are filled up with rows of weight zero.
-            position = np.arange(counts[runs].max())
-            inside = position < counts[runs, None]
-            taken = starts[runs, None] + np.minimum(position, counts[runs, None] - 1)
+            taken, inside = _stack(starts[runs], counts[runs])
             weights = np.where(inside, row_weights[taken], 0.0)[:, :, None]
             weights = np.where(fold[taken][:, :, None] == np.arange(k), 0.0, weights)
-            space = RowSpace.of(X[taken])
-            fitted = fit_logistic_stacked(
-                space.X,
-                y[taken],
-                weights,
-                C=setting,
-                penalty=self._penalty(space.X.shape[2]),
-                tol=max(self.tol, LOCAL_TOL),
+            fitted = self._fit_stacked(
+                X[taken], y[taken], weights, setting, tol=max(self.tol, LOCAL_TOL)
             )
-            models[(first[runs, None] + np.arange(k)).ravel(), 0] = space.back(fitted).reshape(
-                -1, d
-            )
+            models[(first[runs, None] + np.arange(k)).ravel(), 0] = fitted.reshape(-1, d)
         return models
+
+    def fit_beside(
+        self,
+        shared: tuple[FloatArray, IntArray],
+        shared_weights: FloatArray,
+        alone: FloatArray,
+        X: FloatArray,
+        y: IntArray,
+        row_weights: FloatArray,
+        starts: IntArray,
+        counts: IntArray,
+        setting: float,
+    ) -> FloatArray:
+        """Fit runs of like size together where there are two classes, else one by one."""
+        n_shared, n_models = shared_weights.shape
+        d = X.shape[1]
+        models = np.empty((len(counts), n_models, n_outputs(self.n_classes), d), dtype=X.dtype)
+        if self.n_classes > 2:
+            for s, (start, count) in enumerate(zip(starts, counts, strict=True)):
+                rows = slice(start, start + count)
+                own = np.broadcast_to(row_weights[rows, None], (count, n_models))
+                models[s] = replace(self, tol=JOINT_TOL).fit(
+                    np.concatenate([shared[0], X[rows]]),
+                    np.concatenate([shared[1], y[rows]]),
+                    np.concatenate([shared_weights, own]),
+                    np.full(n_models, setting),
+                )
+        else:
+            for runs in like_runs(counts + n_shared, np.full(len(counts), n_models), d):
+                taken, inside = _stack(starts[runs], counts[runs])
+                own = np.where(inside, row_weights[taken], 0.0)[:, :, None]
+                models[runs, :, 0] = self._fit_stacked(
+                    np.concatenate([_for_each(shared[0], runs), X[taken]], axis=1),
+                    np.concatenate([_for_each(shared[1], runs), y[taken]], axis=1),
+                    np.concatenate(
+                        [
+                            _for_each(shared_weights, runs),
+                            np.broadcast_to(own, (*inside.shape, n_models)),
+                        ],
+                        axis=1,
+                    ),
+                    setting,
+                    tol=JOINT_TOL,
+                    start=_for_each(alone[:, 0], runs),
+                )
+        return models.reshape(-1, *models.shape[2:])
+
+    def _fit_stacked(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        row_weights: FloatArray,
+        setting: float,
+        tol: float,
+        start: FloatArray | None = None,
+    ) -> FloatArray:
+        """Two classes: coefficients (n_runs, n_models, n_features) of stacked runs."""
+        space = RowSpace.of(X)
+        fitted = fit_logistic_stacked(
+            space.X,
+            y,
+            row_weights,
+            C=setting,
+            penalty=self._penalty(space.X.shape[2]),
+            tol=tol,
+            start=None if start is None else space.into(start),
+        )
+        return space.back(fitted)
 
     def fit_grid(
         self,
@@ -260,6 +339,21 @@ class LogisticFamily:
         return space.back(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
 
 
+def _stack(starts: IntArray, counts: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Rows of some runs, (n_runs, n_longest), and which are the run's own.
+
+    Shorter runs are filled up with rows that are to have weight zero.
+    """
+    position = np.arange(counts.max())
+    inside = position < counts[:, None]
+    return starts[:, None] + np.minimum(position, counts[:, None] - 1), inside
+
+
+def _for_each(rows: NDArray[Any], runs: IntArray) -> NDArray[Any]:
+    """Repeat the same rows for every run."""
+    return np.broadcast_to(rows, (len(runs), *rows.shape))
+
+
 def like_runs(counts: IntArray, n_folds: IntArray, n_features: int) -> list[IntArray]:
     """Group runs of rows of the same number of folds and about the same length."""
     groups: list[IntArray] = []
@@ -278,134 +372,3 @@ def like_runs(counts: IntArray, n_folds: IntArray, n_features: int) -> list[IntA
             groups.append(order[begin:end])
             begin = end
     return groups
-
-
-@dataclass(frozen=True)
-class RidgeFamily:
-    """Ridge regression; the last column of ``X`` is the constant, which is not penalised.
-
-    A model minimises ``sum_j r_j (x_j'w - y_j)^2 + |w|^2 / C``.
-    """
-
-    settings: FloatArray
-
-    def _penalty(self, n_features: int) -> FloatArray:
-        penalty = np.ones(n_features)
-        penalty[-1] = 1e-8
-        return penalty
-
-    def fit(
-        self, X: FloatArray, y: FloatArray, row_weights: FloatArray, settings: FloatArray
-    ) -> FloatArray:
-        """Coefficients of shape (n_models, 1, n_features)."""
-        space = RowSpace.of(X)
-        X = space.X
-        columns, which = np.unique(row_weights, axis=1, return_inverse=True)
-        grams = np.stack([X.T @ (X * r[:, None]) for r in columns.T])
-        moments = (columns * y[:, None]).T @ X
-        which = which.ravel()
-        return space.back(self._solve(grams[which], moments[which], settings))
-
-    def _solve(self, grams: FloatArray, moments: FloatArray, settings: FloatArray) -> FloatArray:
-        d = moments.shape[1]
-        if d > MANY_FEATURES:  # half the work, and one system at a time
-            ridge = self._penalty(d) / settings[:, None]
-            return np.stack(
-                [solve_with_ridge(G, q, b) for G, q, b in zip(grams, ridge, moments, strict=True)]
-            )[:, None, :]
-        system = grams + np.eye(d) * (self._penalty(d) / settings[:, None])[:, None, :]
-        return np.linalg.solve(system, moments[:, :, None]).transpose(0, 2, 1)
-
-    def predict(self, models: FloatArray, X: FloatArray) -> FloatArray:
-        """Predictions of shape (n_models, n_rows)."""
-        return np.asarray(models[:, 0] @ X.T)
-
-    def predict_each(self, models: FloatArray, which: IntArray, X: FloatArray) -> FloatArray:
-        """Prediction of each row by its own model."""
-        return np.asarray(np.einsum("jd,jd->j", models[which, 0], X))
-
-    def fit_folds(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        fold: IntArray,
-        n_folds: IntArray,
-        setting: float,
-    ) -> FloatArray:
-        """Fit from the moments of each fold: a model's are those of the other folds."""
-        parts = []
-        for s in np.flatnonzero(n_folds):
-            rows = slice(starts[s], starts[s] + counts[s])
-            space = RowSpace.of(X[rows])
-            Z, weighted = space.X, space.X * row_weights[rows, None]
-            members = [fold[rows] == f for f in range(n_folds[s])]
-            grams = np.stack([Z[m].T @ weighted[m] for m in members])
-            moments = np.stack([y[rows][m] @ weighted[m] for m in members])
-            settings = np.full(n_folds[s], setting)
-            models = self._solve(grams.sum(axis=0) - grams, moments.sum(axis=0) - moments, settings)
-            parts.append(space.back(models))
-        return np.concatenate(parts)
-
-    def fit_grid(
-        self,
-        problems: WeightedProblems,
-        settings: FloatArray,
-        start: FloatArray | None = None,
-        on_fit: Callable[[int], None] | None = None,
-    ) -> FloatArray:
-        """Fit all problems under all settings, from Gram matrices."""
-        space = RowSpace.of(problems.data.X)
-        problems = replace(problems, data=problems.data.with_features(space.X))
-        data = problems.data
-        d = data.X.shape[1]
-        # Sources of fewer rows than features are smaller than their Gram matrices.
-        by_source = d <= MANY_FEATURES or len(data.X) > data.n_sources * d
-        weighted_moments = _moments_by_source(problems) if by_source else _moments_by_row(problems)
-        models = np.empty((len(problems.weights), len(settings), 1, d))
-        for p, (G, b) in enumerate(weighted_moments):
-            models[p] = self._solve(
-                np.broadcast_to(G, (len(settings), d, d)),
-                np.broadcast_to(b, (len(settings), d)),
-                settings,
-            )
-            if on_fit is not None:
-                on_fit(len(settings))
-        return space.back(models.reshape(-1, 1, d))
-
-
-def _moments_by_source(problems: WeightedProblems) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield every problem's Gram matrix and moments, from those of each source: one pass."""
-    data = problems.data
-    d = data.X.shape[1]
-    grams = np.empty((data.n_sources, d, d))
-    moments = np.empty((data.n_sources, d))
-    for i, rows in enumerate(data.slices()):
-        weighted = data.X[rows] * data.row_shares[rows, None]
-        grams[i] = data.X[rows].T @ weighted
-        moments[i] = data.y[rows] @ weighted
-    trusted = data.rows(data.reference)
-    X_t, y_t, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
-    fold_moments = {}
-    for f in np.unique(problems.fold[problems.fold >= 0]):
-        weighted = X_t * kept_shares(shares, problems.held_out[f])[:, None]
-        fold_moments[int(f)] = (X_t.T @ weighted, y_t @ weighted)
-    for p, (alpha, f) in enumerate(zip(problems.weights, problems.fold, strict=True)):
-        G, b = np.tensordot(alpha, grams, axes=1), alpha @ moments
-        if f >= 0:
-            G_f, b_f = fold_moments[int(f)]
-            G = G + alpha[data.reference] * (G_f - grams[data.reference])
-            b = b + alpha[data.reference] * (b_f - moments[data.reference])
-        yield problems.totals[p] * G, problems.totals[p] * b
-
-
-def _moments_by_row(problems: WeightedProblems) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the same from the rows themselves."""
-    data = problems.data
-    for p in range(len(problems.weights)):
-        weight = problems.row_weights(p)
-        used = np.flatnonzero(weight)
-        weighted = data.X[used] * weight[used, None]
-        yield data.X[used].T @ weighted, data.y[used] @ weighted

@@ -27,6 +27,7 @@ def fit_logistic_stacked(
     C: float,
     penalty: FloatArray,
     tol: float,
+    start: FloatArray | None = None,
 ) -> FloatArray:
     """Binary logistic regressions of the form in :mod:`sourcewise.core.logistic`.
 
@@ -41,6 +42,8 @@ def fit_logistic_stacked(
     tol : float
         A source stops when the predicted decrease of all its folds is below ``tol`` times their
         objectives.
+    start : array of shape (n_sources, n_folds, n_features), optional
+        Where to start; zero by default.
 
     Returns
     -------
@@ -49,10 +52,12 @@ def fit_logistic_stacked(
     n_sources, _, d = X.shape
     ridge = (penalty / C).astype(X.dtype)
     W = np.zeros((n_sources, d, row_weights.shape[2]), dtype=X.dtype)
+    if start is not None:
+        W[:] = start.transpose(0, 2, 1)
     running = np.arange(n_sources)
     at = X, y[:, :, None].astype(X.dtype), row_weights.astype(X.dtype)
     inverse = np.empty((n_sources, d, d), dtype=X.dtype)
-    points = W
+    points = W.copy()
     V, G, floor = _gradient(*at, points, ridge)
     for iteration in range(MAX_ITER):
         if iteration not in LAZY:

@@ -22,13 +22,16 @@ from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
 from sourcewise.core.discrepancy.pooled import (
     N_GROUPS,
+    NEAREST,
     judge,
     judged_discrepancies,
     second_look,
 )
+from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.folds import named_rank, named_seed
-from sourcewise.core.linear import LogisticFamily, RidgeFamily, kept_shares
+from sourcewise.core.linear import LogisticFamily, kept_shares
 from sourcewise.core.losses import clipped_squared_loss
+from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import in_row_space
 from sourcewise.estimators.pool import Pool
 from sourcewise.progress import report_progress
@@ -137,30 +140,34 @@ def from_evidence(pool: Pool, reference: ReferenceEvidence, evidence: SourceEvid
 
 
 def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
-    """Judge the sources once more, by models that have learnt from the others.
+    """Judge the sources once more, by what they do to the reference and by models of the others.
 
-    That takes two untrusted sources and many fits, so it is left to the default learners.
+    That takes many fits, so it is left to the default learners.
     """
     asked = [i for i in range(pool.data.n_sources) if i != pool.data.reference]
-    ours = isinstance(pool.family, LogisticFamily | RidgeFamily)
-    if not (ours and pool.protocol.second_look and measured.sides and len(asked) > 1):
+    family = pool.family
+    if not (pool.protocol.second_look and measured.sides and asked):
         return measured
+    if not isinstance(family, LogisticFamily | RidgeFamily):
+        return measured
+    groups = _groups([pool.names[i] for i in asked], pool.seed)
+    pulls = find_pulls(pool.data, asked, pool.folds, family, pool.bounded_loss, setting)
     look = second_look(
         pool.data,
         asked,
-        _groups([pool.names[i] for i in asked], pool.seed),
+        groups,
         measured.sides,
-        measured.without_fold,
+        np.maximum(pulls.upper[1:], NEAREST),
         pool.folds,
-        pool.family,
+        family,
         pool.bounded_loss,
         setting,
     )
     return replace(
         measured,
-        result=judged_discrepancies(measured.sides[0], look, measured.result.p_values),
+        result=judged_discrepancies(measured.sides[0], look, pulls, measured.result.p_values),
         without_fold=np.stack(
-            [judge(sides, look, s) for s, sides in enumerate(measured.sides) if s]
+            [judge(sides, look, pulls, s) for s, sides in enumerate(measured.sides) if s]
         ),
     )
 

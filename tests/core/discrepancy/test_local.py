@@ -19,8 +19,9 @@ from sourcewise.core.discrepancy.local import (
     two_sample_p_values,
 )
 from sourcewise.core.folds import named_seed, stratified_folds
-from sourcewise.core.linear import LogisticFamily, RidgeFamily
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
+from sourcewise.core.ridge import RidgeFamily
 
 FAMILY = LogisticFamily(2, np.array([1.0]), tol=1e-10)
 

@@ -12,11 +12,13 @@ from sourcewise.core.discrepancy.evidence import (
 )
 from sourcewise.core.discrepancy.pooled import (
     NEAREST,
-    TRADE_OFFS,
+    SHOWN,
+    TRADE_OFF,
     judge,
     judged_discrepancies,
     second_look,
 )
+from sourcewise.core.discrepancy.pull import Pulls, find_pulls
 from sourcewise.core.folds import named_seed
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss
@@ -55,7 +57,12 @@ def look(data, groups=dealt, n_repeats=1, seed=0, n_folds=3):
     return found, sides, first, folds
 
 
-def naive(data, option, folds, first, held_out=None):
+def no_pulls(data, folds):
+    nothing = np.zeros((1 + len(folds.held_out), data.n_sources - 1))
+    return Pulls(nothing, nothing)
+
+
+def naive(data, folds, first, held_out=None):
     """Differences by explicit loops, every model fitted by itself; one repeat."""
     trusted = data.rows(0)
     fold = folds.folds[0]
@@ -73,7 +80,7 @@ def naive(data, option, folds, first, held_out=None):
             sizes[0] = kept.sum()
             values = first[f if held_out is None else held_out]
             values = np.append(values[dealt != g], 0.0)
-            alpha = solve_weights(values, sizes[used], TRADE_OFFS[option])
+            alpha = solve_weights(values, sizes[used], TRADE_OFF)
             total = 1.0 / np.sum(alpha**2 / sizes[used])
             weight = np.zeros(len(data.y))
             for i, share in zip(used, alpha, strict=True):
@@ -95,8 +102,7 @@ def naive(data, option, folds, first, held_out=None):
 def test_equals_the_definition_computed_one_model_at_a_time(chosen, held_out):
     data = make([24, 40, 40, 60, 40, 30], spoil=(2,))
     found, sides, first, folds = look(data)
-    options = [naive(data, o, folds, first, held_out) for o in range(len(TRADE_OFFS))]
-    a, loss = min(options, key=lambda option: option[1])
+    a, loss = naive(data, folds, first, held_out)
     assert found.pooled[chosen] == (loss < sides[chosen].reference_loss)
     expected = a if found.pooled[chosen] else sides[chosen].a
     np.testing.assert_allclose(found.a[chosen], expected, atol=1e-5)
@@ -126,18 +132,33 @@ def test_a_weak_reference_is_helped_by_its_allies():
 def test_misled_models_are_not_heard():
     # All sources are flipped: whatever learns from them does worse on the reference.
     data = make([60, 50, 50, 50, 50, 50], spoil=(1, 2, 3, 4, 5))
-    found, sides, _, _ = look(data)
+    found, sides, _, folds = look(data)
     assert not found.pooled[0]
     np.testing.assert_array_equal(found.a[0], sides[0].a)
-    values = judge(sides[0], found)
-    assert (values > 0.2).all()
+    values = judge(sides[0], found, no_pulls(data, folds))
+    assert (values > 0.2 * SHOWN).all()
 
 
 def test_only_the_reference_is_at_distance_zero():
     data = make([24, 40, 40, 60, 40, 30])
-    found, sides, _, _ = look(data)
+    found, sides, _, folds = look(data)
+    pulls = find_pulls(data, range(1, 6), folds, FAMILY, brier_loss, 1.0)
     for s, side in enumerate(sides):
-        assert (judge(side, found, s) >= NEAREST).all()
+        assert (judge(side, found, pulls, s) >= NEAREST).all()
+
+
+def test_pulls_add_to_what_models_show():
+    data = make([24, 40, 40, 60, 40, 30], spoil=(2,))
+    found, sides, _, folds = look(data)
+    silent = no_pulls(data, folds)
+    pulls = Pulls(silent.values + 0.3, silent.errors + 0.1)
+    for s, side in enumerate(sides):
+        shown = judge(side, found, silent, s)
+        added = judge(side, found, pulls, s) - shown
+        np.testing.assert_allclose(added, np.where(shown > NEAREST, 0.4, 0.4 - NEAREST))
+    result = judged_discrepancies(sides[0], found, pulls, np.ones(5))
+    assert result.witnesses[0].hypothesis == "joint model"
+    assert (result.standard_errors >= 0.1).all()
 
 
 def test_a_source_whose_own_model_fails_is_found_where_ours_is_content():
@@ -150,8 +171,8 @@ def test_a_source_whose_own_model_fails_is_found_where_ours_is_content():
     source = np.repeat(np.arange(6), counts)
     y[source == 3] = 1
     data = group_rows(X, y, source, reference=0, n_classes=2)[0]
-    found, sides, _, _ = look(data)
-    result = judged_discrepancies(sides[0], found, np.ones(5))
+    found, sides, _, folds = look(data)
+    result = judged_discrepancies(sides[0], found, no_pulls(data, folds), np.ones(5))
     assert np.argmax(result.values) == 2
     assert result.witnesses[2].hypothesis == "source model"
-    assert (result.standard_errors > 0).all()
+    assert result.standard_errors[2] > 0

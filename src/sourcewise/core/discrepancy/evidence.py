@@ -68,6 +68,58 @@ class ReferenceFolds:
         masks = self.folds[:, None, :] == np.arange(self.n_folds)[None, :, None]
         return np.asarray(masks.reshape(-1, self.folds.shape[1]))
 
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """Rows that each fold model leaves out: in every repeat each fold, then each pair."""
+        groups = [*((f,) for f in range(self.n_folds)), *self._pairs]
+        return np.stack([np.isin(fold, group) for fold in self.folds for group in groups])
+
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return list(combinations(range(self.n_folds), 2))
+
+    def models_of(self, repeat: int, without: int | None = None) -> IntArray:
+        """Return which model has not seen each fold, nor the fold ``without``.
+
+        The entry of ``without`` itself is -1.
+        """
+        first = repeat * (self.n_folds + len(self._pairs))
+        if without is None:
+            return first + np.arange(self.n_folds)
+        position = {pair: self.n_folds + p for p, pair in enumerate(self._pairs)}
+        return np.array(
+            [
+                -1 if f == without else first + position[min(f, without), max(f, without)]
+                for f in range(self.n_folds)
+            ]
+        )
+
+    def cross_fitted(self, losses: FloatArray) -> FloatArray:
+        """Loss of each row under models that have not seen it, on every set of rows.
+
+        Parameters
+        ----------
+        losses : array of shape (..., n_models, n_reference_rows)
+            Of the models that leave out `left_out`.
+
+        Returns
+        -------
+        losses : array of shape (..., n_sets, n_reference_rows)
+            Set 0 is the whole reference, averaged over the repeats; set ``1 + v`` leaves out
+            validation fold ``v``, whose rows are NaN.
+        """
+        rows = np.arange(self.folds.shape[1])
+        n_sets = 1 + len(self.folds) * self.n_folds
+        found = np.full((*losses.shape[:-2], n_sets, len(rows)), np.nan)
+        found[..., 0, :] = 0.0
+        for r, fold in enumerate(self.folds):
+            found[..., 0, :] += losses[..., self.models_of(r)[fold], rows] / len(self.folds)
+            for v in range(self.n_folds):
+                kept = np.flatnonzero(fold != v)
+                models = self.models_of(r, without=v)[fold[kept]]
+                found[..., 1 + r * self.n_folds + v, kept] = losses[..., models, kept]
+        return found
+
 
 @dataclass(frozen=True)
 class ReferenceEvidence:
@@ -147,44 +199,27 @@ def reference_evidence(
 ) -> ReferenceEvidence:
     """Fit the reference's fold models, all pairs of folds included, and judge them."""
     k, n_repeats = folds.n_folds, len(folds.folds)
-    pairs = list(combinations(range(k), 2))
-    left_out = [
-        np.isin(folds.folds[r], group)
-        for r in range(n_repeats)
-        for group in [*((f,) for f in range(k)), *pairs]
-    ]
-    per_repeat = k + len(pairs)
-    index = {pair: k + p for p, pair in enumerate(pairs)}
-    n_rows = len(X)
+    left_out = folds.left_out
     size = 1.0 / np.sum(shares**2)
-    weights = np.stack([size * np.where(out, 0.0, shares) for out in left_out], axis=1)
+    weights = size * np.where(left_out, 0.0, shares).T
     models = family.fit(X, y, weights, np.full(len(left_out), setting))
     all_losses = row_loss(family.predict(models, X), y)
 
     n_sets = 1 + n_repeats * k
     average = np.zeros((n_sets, len(left_out)))
-    losses = np.full((n_sets, n_rows), np.nan)
-    set_shares = np.empty((n_sets, n_rows))
-    own = np.zeros(n_rows)
+    set_shares = np.empty((n_sets, len(X)))
     set_shares[0] = shares
-    for r in range(n_repeats):
-        base = r * per_repeat
-        fold = folds.folds[r]
-        own += all_losses[base + fold, np.arange(n_rows)] / n_repeats
+    for r, fold in enumerate(folds.folds):
         mass = np.bincount(fold, shares, minlength=k)
-        average[0, base : base + k] = mass / n_repeats
+        average[0, folds.models_of(r)] = mass / n_repeats
         for v in range(k):
             s = 1 + r * k + v
             set_shares[s] = kept_shares(shares, fold == v)
-            for f in range(k):
-                if f != v:
-                    model = base + index[min(v, f), max(v, f)]
-                    average[s, model] = mass[f] / (1.0 - mass[v])
-                    losses[s, fold == f] = all_losses[model, fold == f]
-    losses[0] = own
-    tested = np.concatenate([r * per_repeat + np.arange(k) for r in range(n_repeats)])
-    own_fold = np.stack([left_out[m] for m in tested])
-    held_out = _sample(all_losses[tested], np.where(own_fold, shares, 0.0))
+            others = np.arange(k) != v
+            average[s, folds.models_of(r, without=v)[others]] = mass[others] / (1.0 - mass[v])
+    losses = folds.cross_fitted(all_losses)
+    tested = np.concatenate([folds.models_of(r) for r in range(n_repeats)])
+    held_out = _sample(all_losses[tested], np.where(left_out[tested], shares, 0.0))
     return ReferenceEvidence(models, average, losses, set_shares, tested, held_out)
 
 

@@ -1,8 +1,8 @@
 r"""A second look at every source, with a model that has learnt from the others.
 
 The reference's own model has seen few rows. Where it is weak, so is its testimony: it loses hardly
-less on clean labels than on random ones. Once the ``local`` discrepancies have given a first idea
-of whom to trust, a model of the reference *and* of other sources, weighted by them, knows more:
+less on clean labels than on random ones. Once the sources' pulls have given a first idea of whom to
+trust, a model of the reference *and* of other sources, weighted by them, knows more:
 
 .. math:: a'_i = \hat\epsilon_i(h') - \hat\epsilon_T(h').
 
@@ -25,15 +25,17 @@ from numpy.typing import NDArray
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.evidence import ReferenceFolds, RowLoss, row_blocks
 from sourcewise.core.discrepancy.local import TwoSided
+from sourcewise.core.discrepancy.pull import Pulls
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.core.linear import Family, WeightedProblems, kept_shares
 from sourcewise.core.weights import solve_weights, theory_trade_off
 
 N_GROUPS = 3
-# A cautious trade-off and theory's own; the better one on the reference is used.
-TRADE_OFFS = theory_trade_off() * np.array([0.25, 1.0])
+TRADE_OFF = theory_trade_off() / 2.0
 # A source's own model is a noisy witness: it is believed beyond so many standard errors.
 BEYOND_DOUBT = 3.0
+# What models show counts half of what a source does to the reference's own rows.
+SHOWN = 0.5
 # Only the reference is at distance zero: lambda = 0 must leave every other source out.
 NEAREST = 1e-6
 
@@ -127,42 +129,30 @@ def second_look(
     groups : int array of shape (len(asked),)
         Group of each source, from 0 on.
     sides : sequence of TwoSided, one for each set
-        What the first look found.
+        What the reference's and the sources' own models found.
     without_fold : array of shape (n_validation_folds, len(asked))
-        Discrepancies by the first look.
+        A first idea of the discrepancies.
     folds, family, row_loss, setting
         As for the first look.
     """
     plan = _Plan.of(folds, data.row_shares[data.rows(data.reference)])
     weights = _weights(data, asked, groups, without_fold, plan)
     models, which = _fit(data, weights, plan, family, setting)
-    candidates = [
-        _judge_option(
-            data, asked, groups, plan, [models[fits] for fits in which[:, o].T], family, row_loss
-        )
-        for o in range(len(TRADE_OFFS))
-    ]
-    losses = np.stack([candidate.reference_losses for candidate in candidates])
-    best = np.argmin(losses, axis=0)
-    n_sets = len(sides)
-    pooled = losses.min(axis=0) < [side.reference_loss for side in sides]
-    chosen = [candidates[best[s]] if pooled[s] else None for s in range(n_sets)]
+    found = _judge(data, asked, groups, plan, [models[fits] for fits in which.T], family, row_loss)
+    pooled = found.reference_losses < [side.reference_loss for side in sides]
     return SecondLook(
-        a=np.stack([sides[s].a if c is None else c.a[s] for s, c in enumerate(chosen)]),
-        reference_errors=np.array(
-            [
-                sides[s].reference_error if c is None else c.reference_errors[s]
-                for s, c in enumerate(chosen)
-            ]
+        a=np.where(pooled[:, None], found.a, [side.a for side in sides]),
+        reference_errors=np.where(
+            pooled, found.reference_errors, [side.reference_error for side in sides]
         ),
-        errors=sides[0].error_a if chosen[0] is None else chosen[0].errors,
+        errors=found.errors if pooled[0] else sides[0].error_a,
         pooled=pooled,
     )
 
 
 @dataclass(frozen=True)
-class _Option:
-    """What models of one trade-off found; names as in `SecondLook`.
+class _Judged:
+    """What the models of the groups found; names as in `SecondLook`.
 
     Attributes
     ----------
@@ -176,7 +166,7 @@ class _Option:
     errors: FloatArray
 
 
-def _judge_option(
+def _judge(
     data: SourceData,
     asked: Sequence[int],
     groups: IntArray,
@@ -184,7 +174,7 @@ def _judge_option(
     models: Sequence[FloatArray],
     family: Family,
     row_loss: RowLoss,
-) -> _Option:
+) -> _Judged:
     """Judge every source by the models of its group, ``models[g]`` in the plan's order."""
     trusted = data.rows(data.reference)
     means = np.empty((len(plan.average), len(asked)))
@@ -207,7 +197,7 @@ def _judge_option(
     # One row has no variance of its own; the reference's stands in.
     theirs = np.where(np.isnan(variances), variance[0], variances)
     source_sizes = data.sizes[np.asarray(asked, dtype=np.intp)]
-    return _Option(
+    return _Judged(
         reference.mean(axis=0),
         means - reference[groups].T,
         np.sqrt(variance / sizes),
@@ -222,9 +212,9 @@ def _weights(
     without_fold: FloatArray,
     plan: _Plan,
 ) -> FloatArray:
-    """Source weights of every fit, (n_fits, n_options, n_groups, n_sources)."""
+    """Source weights of every fit, (n_fits, n_groups, n_sources)."""
     n_groups = int(groups.max()) + 1
-    weights = np.zeros((len(plan.judged), len(TRADE_OFFS), n_groups, data.n_sources))
+    weights = np.zeros((len(plan.judged), n_groups, data.n_sources))
     positions = np.asarray(asked, dtype=np.intp)
     shares = data.row_shares[data.rows(data.reference)]
     sizes = data.sizes
@@ -234,8 +224,7 @@ def _weights(
             others = groups != g
             used = np.append(positions[others], data.reference)
             values = np.append(without_fold[plan.values_of[fit], others], 0.0)
-            for o, trade_off in enumerate(TRADE_OFFS):
-                weights[fit, o, g, used] = solve_weights(values, sizes[used], float(trade_off))
+            weights[fit, g, used] = solve_weights(values, sizes[used], TRADE_OFF)
     return weights
 
 
@@ -243,7 +232,7 @@ def _fit(
     data: SourceData, weights: FloatArray, plan: _Plan, family: Family, setting: float
 ) -> tuple[FloatArray, IntArray]:
     """Fit every distinct weighting once; also returns which model each fit uses."""
-    fold = np.broadcast_to(np.arange(len(weights))[:, None, None], weights.shape[:3]).ravel()
+    fold = np.broadcast_to(np.arange(len(weights))[:, None], weights.shape[:2]).ravel()
     flat = weights.reshape(len(fold), -1)
     _, first, same = np.unique(
         np.column_stack([fold, flat]), axis=0, return_index=True, return_inverse=True
@@ -254,7 +243,7 @@ def _fit(
     totals = 1.0 / np.sum(flat[first] ** 2 * squares[fold[first]], axis=1)
     problems = WeightedProblems(data, flat[first], totals, plan.held_out, fold[first])
     models = family.fit_grid(problems, np.array([setting]))
-    return models, same.reshape(weights.shape[:3])
+    return models, same.reshape(weights.shape[:2])
 
 
 def _own_losses(plan: _Plan, losses: FloatArray) -> FloatArray:
@@ -291,19 +280,19 @@ def _source_losses(
     return means, variances
 
 
-def judge(sides: TwoSided, look: SecondLook, chosen_set: int = 0) -> FloatArray:
-    r"""Discrepancies from both looks.
+def judge(sides: TwoSided, look: SecondLook, pulls: Pulls, chosen_set: int = 0) -> FloatArray:
+    r"""Discrepancies from all that is known.
 
-    .. math:: d_i = \max(a'_i + s_T,\; b_i - 3 s(b_i))
+    .. math:: d_i = \tfrac12 \max(a'_i + s_T,\; b_i - 3 s(b_i),\; 0) + g_i + s(g_i)
 
-    and never quite zero.
+    but never quite zero, and never more than 1, as losses are.
 
     :math:`s_T` is the standard error of the reference's mean loss, common to all sources: the
     difference may well be larger by that much. The source's own model speaks through :math:`b_i`,
-    where it is beyond doubt.
+    where it is beyond doubt. :math:`g_i` is the source's pull.
     """
-    by_pool, by_source = _testimonies(sides, look, chosen_set)
-    return np.asarray(np.maximum(np.maximum(by_pool, by_source), NEAREST))
+    shown = _shown(*_testimonies(sides, look, chosen_set))
+    return np.asarray(np.clip(shown + pulls.upper[chosen_set], NEAREST, 1.0))
 
 
 def _testimonies(
@@ -315,16 +304,31 @@ def _testimonies(
     return by_pool, by_source
 
 
-def judged_discrepancies(sides: TwoSided, look: SecondLook, p_values: FloatArray) -> Discrepancies:
+def _shown(by_pool: FloatArray, by_source: FloatArray) -> FloatArray:
+    """Return what both come to."""
+    return np.asarray(SHOWN * np.maximum(np.maximum(by_pool, by_source), 0.0))
+
+
+def judged_discrepancies(
+    sides: TwoSided, look: SecondLook, pulls: Pulls, p_values: FloatArray
+) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference."""
     by_pool, by_source = _testimonies(sides, look, 0)
     by_own_model = by_source > by_pool
+    shown = _shown(by_pool, by_source)
     errors = np.where(by_own_model, sides.error_b, look.errors)
     name = "pooled model" if look.pooled[0] else "reference model"
-    witnesses = tuple(
-        Witness("source model", "reference")
-        if use_own
-        else Witness(name, "source" if a >= 0 else "reference")
-        for use_own, a in zip(by_own_model, look.a[0], strict=True)
+
+    def witness(i: int) -> Witness:
+        if pulls.upper[0, i] > shown[i]:
+            return Witness("joint model", "reference")
+        if by_own_model[i]:
+            return Witness("source model", "reference")
+        return Witness(name, "source" if look.a[0, i] >= 0 else "reference")
+
+    return Discrepancies(
+        judge(sides, look, pulls),
+        np.hypot(np.where(shown > 0, SHOWN * errors, 0.0), pulls.errors[0]),
+        p_values,
+        tuple(witness(i) for i in range(len(shown))),
     )
-    return Discrepancies(judge(sides, look), errors, p_values, witnesses)

@@ -17,9 +17,9 @@ class Witness:
     Attributes
     ----------
     hypothesis : str
-        ``"reference model"``, ``"source model"``, ``"pooled model"`` (of the reference and other
-        sources), ``"separating model"`` (with
-        ``" of class <code>"`` appended when there are more than two classes), or ``"none"``
+        ``"reference model"``, ``"source model"``, ``"joint model"`` (of the reference and the
+        source), ``"pooled model"`` (of the reference and other sources), ``"separating model"``
+        (with ``" of class <code>"`` appended when there are more than two classes), or ``"none"``
         for the reference itself.
     worse_on : str
         ``"source"`` or ``"reference"``: where that hypothesis has the larger loss; empty for the

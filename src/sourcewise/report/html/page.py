@@ -160,7 +160,7 @@ def _sources(report: SourceReport, groups: list[str], unused: list[int]) -> str:
 <td class="number" data-label="Weight" data-value="{row.weight!r}"><span class="value">\
 {percent(row.weight)}</span>{bar(row.weight / heaviest)}</td>
 <td class="number" data-label="Discrepancy" data-value="{row.discrepancy!r}"><span class="value">\
-{number(row.discrepancy)}</span> {between}{gauge}</td>
+{row.discrepancy:.3f}</span> {between}{gauge}</td>
 <td data-label="p-value" data-value="{p!r}">{"" if own else p_value(row.p_value)}</td>
 <td class="number" data-label="Rows" data-value="{row.rows}">{count(row.rows)}\
 {bar(row.rows / longest, tone="ours-fill")}</td>

@@ -45,10 +45,11 @@ class TrustPath:
         entries = self.problem.breakpoints
         entries = entries[entries > 0]
         low, high = (entries.min() / 3, entries.max() * 6) if len(entries) else (0.1, 100.0)
+        # More than four decades would squeeze what matters into a corner.
+        low = max(low, high * 1e-4)
         if 0 < self.trade_off < math.inf:
             low, high = min(low, self.trade_off / 2), max(high, self.trade_off * 2)
-        # More than eight decades would squeeze what matters into a corner.
-        return float(max(low, high * 1e-8)), float(high)
+        return float(low), float(high)
 
     def position(self, trade_off: float) -> float:
         """Where a lambda lies on the axis of 0 to 1000."""
