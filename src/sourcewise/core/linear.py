@@ -27,7 +27,11 @@ from sourcewise.core.source_gradients import GridProblem
 from sourcewise.core.stacked import fit_logistic_stacked
 
 LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
-JOINT_TOL = 1e-5  # of models beside shared rows: their losses are averaged, not ranked
+# Of models beside shared rows: their losses are averaged, not ranked. But rows of a small share
+# change the objective by its square, and must not be lost in the tolerance.
+JOINT_TOL = 1e-5
+SMALL_SHARE = 0.05
+LEAST_TOL = 1e-10
 STACK_ELEMENTS = 1_000_000  # features stacked at a time
 MAX_COLUMNS = 4096  # scores a row gets at a time, over all models of a batch
 # A free intercept would run off to infinity on a source with one class; this holds it without
@@ -246,12 +250,15 @@ class LogisticFamily:
         """Fit runs of like size together where there are two classes, else one by one."""
         n_shared, n_models = shared_weights.shape
         d = X.shape[1]
+        own_total = np.add.reduceat(row_weights, starts)
+        share = own_total / (own_total + shared_weights.sum(axis=0).max())
+        tol = np.maximum(JOINT_TOL * np.minimum(share / SMALL_SHARE, 1.0) ** 2, LEAST_TOL)
         models = np.empty((len(counts), n_models, n_outputs(self.n_classes), d), dtype=X.dtype)
         if self.n_classes > 2:
             for s, (start, count) in enumerate(zip(starts, counts, strict=True)):
                 rows = slice(start, start + count)
                 own = np.broadcast_to(row_weights[rows, None], (count, n_models))
-                models[s] = replace(self, tol=JOINT_TOL).fit(
+                models[s] = replace(self, tol=float(tol[s])).fit(
                     np.concatenate([shared[0], X[rows]]),
                     np.concatenate([shared[1], y[rows]]),
                     np.concatenate([shared_weights, own]),
@@ -272,7 +279,7 @@ class LogisticFamily:
                         axis=1,
                     ),
                     setting,
-                    tol=JOINT_TOL,
+                    tol=float(tol[runs].min()),
                     start=_for_each(alone[:, 0], runs),
                 )
         return models.reshape(-1, *models.shape[2:])

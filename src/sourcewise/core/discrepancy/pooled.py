@@ -328,7 +328,7 @@ def judged_discrepancies(
 
     return Discrepancies(
         judge(sides, look, pulls),
-        np.hypot(np.where(shown > 0, SHOWN * errors, 0.0), pulls.errors[0]),
+        np.hypot(SHOWN * errors, pulls.errors[0]),
         p_values,
         tuple(witness(i) for i in range(len(shown))),
     )
