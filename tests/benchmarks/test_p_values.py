@@ -21,8 +21,11 @@ def test_student_is_students():
     assert student_p_values(same, same) == 1.0
 
 
-def test_a_draw_gives_shares_that_fall_with_the_level():
-    for test in TESTS:
-        shares = one_draw("wine", test, 200)
-        assert len(shares) == len(LEVELS)
-        assert 1.0 >= shares[0] >= shares[1] >= 0.0
+def test_student_sees_too_much_in_few_rows():
+    # Ten rows of wine a source, nothing bad: the library's test should hardly ever fall below 0.01.
+    library, student = (
+        np.mean([one_draw("wine", test, seed) for seed in range(200, 220)], axis=0)
+        for test in TESTS
+    )
+    assert (library <= LEVELS).all()
+    assert student[1] > 2.0 * LEVELS[1]

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise import SourceWeightedClassifier
-from sourcewise.core.discrepancy.evidence import ReferenceFolds
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 
 TRADE_OFFS = [0.0, *(2.0**k for k in range(-10, 10)), 1e4]
 REGULARISATIONS = np.logspace(-4, 4, 10)

@@ -257,24 +257,22 @@ class LogisticFamily:
         if self.n_classes > 2:
             for s, (start, count) in enumerate(zip(starts, counts, strict=True)):
                 rows = slice(start, start + count)
-                own = np.broadcast_to(row_weights[rows, None], (count, n_models))
+                own = X[rows], y[rows], row_weights[rows]
+                joined = join_rows(shared, shared_weights, *own)
                 models[s] = replace(self, tol=float(tol[s])).fit(
-                    np.concatenate([shared[0], X[rows]]),
-                    np.concatenate([shared[1], y[rows]]),
-                    np.concatenate([shared_weights, own]),
-                    np.full(n_models, setting),
+                    *joined, np.full(n_models, setting)
                 )
         else:
             for runs in like_runs(counts + n_shared, np.full(len(counts), n_models), d):
                 taken, inside = _stack(starts[runs], counts[runs])
-                own = np.where(inside, row_weights[taken], 0.0)[:, :, None]
+                inside_weights = np.where(inside, row_weights[taken], 0.0)[:, :, None]
                 models[runs, :, 0] = self._fit_stacked(
                     np.concatenate([_for_each(shared[0], runs), X[taken]], axis=1),
                     np.concatenate([_for_each(shared[1], runs), y[taken]], axis=1),
                     np.concatenate(
                         [
                             _for_each(shared_weights, runs),
-                            np.broadcast_to(own, (*inside.shape, n_models)),
+                            np.broadcast_to(inside_weights, (*inside.shape, n_models)),
                         ],
                         axis=1,
                     ),
@@ -344,6 +342,22 @@ class LogisticFamily:
             )
         models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
         return space.back(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
+
+
+def join_rows(
+    shared: tuple[FloatArray, Any],
+    shared_weights: FloatArray,
+    X: FloatArray,
+    y: Any,
+    row_weights: FloatArray,
+) -> tuple[FloatArray, Any, FloatArray]:
+    """Put rows below the shared ones; their weights are the same in every column."""
+    own = np.broadcast_to(row_weights[:, None], (len(y), shared_weights.shape[1]))
+    return (
+        np.concatenate([shared[0], X]),
+        np.concatenate([shared[1], y]),
+        np.concatenate([shared_weights, own]),
+    )
 
 
 def _stack(starts: IntArray, counts: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.linear import WeightedProblems, kept_shares
+from sourcewise.core.linear import WeightedProblems, join_rows, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES, solve_with_ridge
 from sourcewise.core.row_space import RowSpace
 
@@ -95,20 +95,12 @@ class RidgeFamily:
         setting: float,
     ) -> FloatArray:
         """Fit each run together with the shared rows, as `fit` does with one of them."""
-        n_models = shared_weights.shape[1]
-        settings = np.full(n_models, setting)
+        settings = np.full(shared_weights.shape[1], setting)
         parts = []
         for start, count in zip(starts, counts, strict=True):
             rows = slice(start, start + count)
-            own = np.broadcast_to(row_weights[rows, None], (count, n_models))
-            parts.append(
-                self.fit(
-                    np.concatenate([shared[0], X[rows]]),
-                    np.concatenate([shared[1], y[rows]]),
-                    np.concatenate([shared_weights, own]),
-                    settings,
-                )
-            )
+            own = X[rows], y[rows], row_weights[rows]
+            parts.append(self.fit(*join_rows(shared, shared_weights, *own), settings))
         return np.concatenate(parts)
 
     def fit_grid(

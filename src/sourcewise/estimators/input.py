@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 
 from sourcewise import columns, validation
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.evidence import ReferenceFolds
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import Family, LogisticFamily
 from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol

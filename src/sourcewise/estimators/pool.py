@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.data import SourceData
-from sourcewise.core.discrepancy.evidence import ReferenceFolds
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import Family
 from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
 from sourcewise.estimators.protocol import Protocol

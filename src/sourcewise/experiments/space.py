@@ -11,7 +11,7 @@ import numpy as np
 from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.curvature import Pilots, SourceCurvature
 from sourcewise.core.data import SourceData
-from sourcewise.core.discrepancy.evidence import ReferenceFolds
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily, WeightedProblems
 from sourcewise.core.source_gradients import source_sums
 from sourcewise.estimators.measure import Measured

@@ -6,7 +6,6 @@ from scipy import stats
 
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.evidence import (
-    ReferenceFolds,
     compare,
     reference_evidence,
     source_evidence,
@@ -18,6 +17,7 @@ from sourcewise.core.discrepancy.local import (
     to_cauchy,
     two_sample_p_values,
 )
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.folds import named_seed, stratified_folds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss

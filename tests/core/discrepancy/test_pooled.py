@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from made_up_sources import make
 
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.evidence import (
-    ReferenceFolds,
     compare,
     reference_evidence,
     source_evidence,
@@ -19,6 +19,7 @@ from sourcewise.core.discrepancy.pooled import (
     second_look,
 )
 from sourcewise.core.discrepancy.pull import Pulls, find_pulls
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.folds import named_seed
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss
@@ -26,18 +27,6 @@ from sourcewise.core.weights import solve_weights
 
 FAMILY = LogisticFamily(2, np.array([1.0]), tol=1e-10)
 dealt = np.array([0, 1, 2, 0, 1])
-
-
-def make(counts, *, d=4, seed=0, spoil=(), strength=2.0):
-    rng = np.random.default_rng(seed)
-    n = sum(counts)
-    X = np.column_stack([rng.normal(size=(n, d)), np.ones(n)])
-    score = X[:, :d] @ np.full(d, strength / np.sqrt(d)) + rng.logistic(size=n)
-    y = (score > 0).astype(int)
-    source = np.repeat(np.arange(len(counts)), counts)
-    for bad in spoil:
-        y[source == bad] = 1 - y[source == bad]
-    return group_rows(X, y, source, reference=0, n_classes=2)[0]
 
 
 def look(data, groups=dealt, n_repeats=1, seed=0, n_folds=3):
@@ -100,7 +89,7 @@ def naive(data, folds, first, held_out=None):
 
 @pytest.mark.parametrize("chosen, held_out", [(0, None), (2, 1)])
 def test_equals_the_definition_computed_one_model_at_a_time(chosen, held_out):
-    data = make([24, 40, 40, 60, 40, 30], spoil=(2,))
+    data = make([24, 40, 40, 60, 40, 30], flipped=(2,))
     found, sides, first, folds = look(data)
     a, loss = naive(data, folds, first, held_out)
     assert found.pooled[chosen] == (loss < sides[chosen].reference_loss)
@@ -121,7 +110,7 @@ def test_without_a_difference_the_mean_is_zero():
 def test_a_weak_reference_is_helped_by_its_allies():
     better = []
     for seed in range(6):
-        data = make([24, 80, 80, 80, 80, 80], d=12, seed=seed, spoil=(2, 4), strength=1.5)
+        data = make([24, 80, 80, 80, 80, 80], d=12, seed=seed, flipped=(2, 4), strength=1.5)
         found, sides, _, _ = look(data, seed=seed)
         bad = np.array([False, True, False, True, False])
         gaps = [values[bad].min() - values[~bad].max() for values in (sides[0].a, found.a[0])]
@@ -131,7 +120,7 @@ def test_a_weak_reference_is_helped_by_its_allies():
 
 def test_misled_models_are_not_heard():
     # All sources are flipped: whatever learns from them does worse on the reference.
-    data = make([60, 50, 50, 50, 50, 50], spoil=(1, 2, 3, 4, 5))
+    data = make([60, 50, 50, 50, 50, 50], flipped=(1, 2, 3, 4, 5))
     found, sides, _, folds = look(data)
     assert not found.pooled[0]
     np.testing.assert_array_equal(found.a[0], sides[0].a)
@@ -148,7 +137,7 @@ def test_only_the_reference_is_at_distance_zero():
 
 
 def test_pulls_add_to_what_models_show():
-    data = make([24, 40, 40, 60, 40, 30], spoil=(2,))
+    data = make([24, 40, 40, 60, 40, 30], flipped=(2,))
     found, sides, _, folds = look(data)
     silent = no_pulls(data, folds)
     pulls = Pulls(silent.values + 0.3, silent.errors + 0.1)

@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from made_up_sources import make
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.evidence import ReferenceFolds
 from sourcewise.core.discrepancy.pull import find_pulls
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
 from sourcewise.core.ridge import RidgeFamily
@@ -20,18 +21,6 @@ def exact_fits(monkeypatch):
 
 
 FAMILY = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-10)
-
-
-def make(counts, *, d=4, seed=0, flipped=(), strength=2.0):
-    rng = np.random.default_rng(seed)
-    n = sum(counts)
-    X = np.column_stack([rng.normal(size=(n, d)), np.ones(n)])
-    score = X[:, :d] @ np.full(d, strength / np.sqrt(d)) + rng.logistic(size=n)
-    y = (score > 0).astype(int)
-    source = np.repeat(np.arange(len(counts)), counts)
-    for bad in flipped:
-        y[source == bad] = 1 - y[source == bad]
-    return group_rows(X, y, source, reference=0, n_classes=2)[0]
 
 
 def pulls_of(data, asked=None, n_repeats=1, n_folds=3, seed=0, family=FAMILY, loss=brier_loss):

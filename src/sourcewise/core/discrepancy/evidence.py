@@ -3,21 +3,15 @@
 The reference sends out fold models; a source answers with its losses under them (a few numbers),
 with fold models of its own and their cross-fitted loss. Nothing a source answers depends on
 another source, so sources can be asked in any order, anywhere, and new ones added later.
-
-To choose the trade-off, discrepancies are needed again without each validation fold of the
-reference. Leaving out a validation fold and an inner fold is symmetric in the two, so the models
-of all pairs of folds serve every validation fold at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.local import (
@@ -27,98 +21,13 @@ from sourcewise.core.discrepancy.local import (
     to_cauchy,
     two_sample_p_values,
 )
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.folds import stratified_folds
 from sourcewise.core.linear import Family, kept_shares
 
 BLOCK_ROWS = 4096  # rows whose losses under all reference models are held at a time
 
 RowLoss = Callable[[FloatArray, Any], FloatArray]
-
-
-@dataclass(frozen=True)
-class ReferenceFolds:
-    """Repeated folds of the reference, and the held-out sets they give.
-
-    Attributes
-    ----------
-    folds : int array of shape (n_repeats, n_reference_rows)
-    n_folds : int
-    """
-
-    folds: IntArray
-    n_folds: int
-
-    @classmethod
-    def draw(
-        cls,
-        labels: NDArray[np.generic] | None,
-        n_rows: int,
-        n_folds: int,
-        n_repeats: int,
-        seed: int,
-    ) -> ReferenceFolds:
-        """Draw the folds of all repeats."""
-        rng = np.random.default_rng(seed)
-        drawn = [stratified_folds(labels, n_rows, n_folds, rng) for _ in range(n_repeats)]
-        return cls(np.stack(drawn), n_folds)
-
-    @property
-    def held_out(self) -> NDArray[np.bool_]:
-        """Validation masks of shape (n_repeats * n_folds, n_reference_rows)."""
-        masks = self.folds[:, None, :] == np.arange(self.n_folds)[None, :, None]
-        return np.asarray(masks.reshape(-1, self.folds.shape[1]))
-
-    @property
-    def left_out(self) -> NDArray[np.bool_]:
-        """Rows that each fold model leaves out: in every repeat each fold, then each pair."""
-        groups = [*((f,) for f in range(self.n_folds)), *self._pairs]
-        return np.stack([np.isin(fold, group) for fold in self.folds for group in groups])
-
-    @property
-    def _pairs(self) -> list[tuple[int, int]]:
-        return list(combinations(range(self.n_folds), 2))
-
-    def models_of(self, repeat: int, without: int | None = None) -> IntArray:
-        """Return which model has not seen each fold, nor the fold ``without``.
-
-        The entry of ``without`` itself is -1.
-        """
-        first = repeat * (self.n_folds + len(self._pairs))
-        if without is None:
-            return first + np.arange(self.n_folds)
-        position = {pair: self.n_folds + p for p, pair in enumerate(self._pairs)}
-        return np.array(
-            [
-                -1 if f == without else first + position[min(f, without), max(f, without)]
-                for f in range(self.n_folds)
-            ]
-        )
-
-    def cross_fitted(self, losses: FloatArray) -> FloatArray:
-        """Loss of each row under models that have not seen it, on every set of rows.
-
-        Parameters
-        ----------
-        losses : array of shape (..., n_models, n_reference_rows)
-            Of the models that leave out `left_out`.
-
-        Returns
-        -------
-        losses : array of shape (..., n_sets, n_reference_rows)
-            Set 0 is the whole reference, averaged over the repeats; set ``1 + v`` leaves out
-            validation fold ``v``, whose rows are NaN.
-        """
-        rows = np.arange(self.folds.shape[1])
-        n_sets = 1 + len(self.folds) * self.n_folds
-        found = np.full((*losses.shape[:-2], n_sets, len(rows)), np.nan)
-        found[..., 0, :] = 0.0
-        for r, fold in enumerate(self.folds):
-            found[..., 0, :] += losses[..., self.models_of(r)[fold], rows] / len(self.folds)
-            for v in range(self.n_folds):
-                kept = np.flatnonzero(fold != v)
-                models = self.models_of(r, without=v)[fold[kept]]
-                found[..., 1 + r * self.n_folds + v, kept] = losses[..., models, kept]
-        return found
 
 
 @dataclass(frozen=True)

@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.evidence import ReferenceFolds, RowLoss, row_blocks
+from sourcewise.core.discrepancy.evidence import RowLoss, row_blocks
 from sourcewise.core.discrepancy.local import TwoSided
 from sourcewise.core.discrepancy.pull import Pulls
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.core.linear import Family, WeightedProblems, kept_shares
 from sourcewise.core.weights import solve_weights, theory_trade_off

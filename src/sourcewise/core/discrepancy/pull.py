@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sourcewise.core.data import FloatArray, SourceData
-from sourcewise.core.discrepancy.evidence import ReferenceFolds, RowLoss, row_blocks
+from sourcewise.core.discrepancy.evidence import RowLoss, row_blocks
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import JointFamily
 
 
