@@ -50,7 +50,15 @@ def test_sentence(letters, sentence):
 
 
 @pytest.mark.parametrize(
-    "model", ["reference model", "source model", "separating model of class 2"]
+    "model",
+    [
+        "reference model",
+        "source model",
+        "joint model",
+        "pooled model",
+        "separating model of class 2",
+        "features",
+    ],
 )
 @pytest.mark.parametrize("where", ["source", "reference"])
 def test_every_witness_has_words(model, where):

@@ -151,3 +151,26 @@ def test_a_source_set_aside_with_a_small_p_value_is_not_said_to_agree():
     found = made_up(p_values, [None] + ["reference model"] * 4, [0.0] + [0.01] * 4)
     assert reasons(found, 0, 0.2, np.zeros(5))[1] == words.AGREES
     assert reasons(found, 0, 0.2, np.zeros(5), cutoff=0.05)[1] == words.LABELS
+
+
+def test_far_features_tell_against_a_source_that_was_set_aside():
+    p_values = [1.0, 0.4, 1e-4, 0.4]
+    found = made_up(p_values, [None, "features", "features", "joint model"], [0.0] + [0.01] * 3)
+    spared = reasons(found, 0, 0.2, np.zeros(4))
+    assert spared[1:] == [words.AGREES, words.FEATURES, words.AGREES]
+    set_aside = reasons(found, 0, 0.2, np.zeros(4), cutoff=0.05)
+    assert set_aside[1:] == [words.FEATURES, words.FEATURES, words.AGREES]
+
+
+def test_mixed_up_columns_are_named_for_what_they_are():
+    rng = np.random.default_rng(3)
+    truth = np.array([1.0, 1.0, 0.5, 0.0, 0.0, 0.0])
+    scale = np.array([3.0, 2.0, 1.0, 0.5, 0.2, 0.1])
+    pool = {}
+    for name in ("gold", "one", "two", "three", "mixed up"):
+        X, y = draw(100, rng, truth)
+        X = X * scale
+        pool[name] = (X[:, ::-1] if name == "mixed up" else X), y
+    found = reasons_of(pool)
+    assert found["mixed up"] == words.FEATURES
+    assert {found[name] for name in ("one", "two", "three")} == {words.AGREES}

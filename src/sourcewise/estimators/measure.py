@@ -17,16 +17,12 @@ from sourcewise.core.discrepancy.evidence import (
     reference_evidence,
     source_evidence,
 )
+from sourcewise.core.discrepancy.features import feature_distances
+from sourcewise.core.discrepancy.judgement import NEAREST, Evidence, judge, judged_discrepancies
 from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
-from sourcewise.core.discrepancy.pooled import (
-    N_GROUPS,
-    NEAREST,
-    judge,
-    judged_discrepancies,
-    second_look,
-)
+from sourcewise.core.discrepancy.pooled import N_GROUPS, second_look
 from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.folds import named_rank, named_seed
 from sourcewise.core.linear import LogisticFamily, kept_shares
@@ -163,12 +159,11 @@ def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
         pool.bounded_loss,
         setting,
     )
+    evidence = Evidence(measured.sides, look, pulls, feature_distances(pool.data, asked))
     return replace(
         measured,
-        result=judged_discrepancies(measured.sides[0], look, pulls, measured.result.p_values),
-        without_fold=np.stack(
-            [judge(sides, look, pulls, s) for s, sides in enumerate(measured.sides) if s]
-        ),
+        result=judged_discrepancies(evidence, measured.result.p_values),
+        without_fold=np.stack([judge(evidence, s) for s in range(1, len(measured.sides))]),
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.weights import weight_path
-from sourcewise.report.reasons import LABELS, MODEL, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import FOUND, REFERENCE, TOO_FEW
 
 MATPLOTLIB_MISSING = "Displays need matplotlib: pip install 'sourcewise[report]'."
 # Okabe and Ito's colours, told apart by readers of all kinds of sight.
@@ -29,7 +29,7 @@ def _axes(ax: Any) -> Any:
 
 
 def _colours(reasons: list[str]) -> list[str]:
-    known = {REFERENCE: OWN, LABELS: DISAGREES, MODEL: DISAGREES, TOO_FEW: UNSURE}
+    known = {REFERENCE: OWN, TOO_FEW: UNSURE, **dict.fromkeys(FOUND, DISAGREES)}
     return [known.get(reason, AGREES) for reason in reasons]
 
 

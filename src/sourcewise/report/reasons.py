@@ -5,18 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.core.discrepancy import Discrepancies, Witness
+from sourcewise.core.discrepancy.result import FAR
 
 REFERENCE = "is the reference"
 AGREES = "agrees with the reference"
 LABELS = "labels disagree with the reference"
 MODEL = "its own model fails on the reference"
+FEATURES = "features are unlike the reference's"
 TOO_FEW = "too few rows to tell"
+FOUND = (LABELS, MODEL, FEATURES)  # what tells against a source
 # The same for a table of 80 columns.
 SHORT = {
     REFERENCE: "the reference",
     AGREES: "agrees",
     LABELS: "labels disagree",
     MODEL: "its model fails",
+    FEATURES: "features differ",
     TOO_FEW: "too few rows",
 }
 LEVEL = 0.05
@@ -35,15 +39,18 @@ def reasons(
 
     A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
     the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
-    that the source was set aside. Where nothing was found, but labels drawn at random would not
-    have been found either (they cost the reference's model ``reference_gain``), there are too few
-    rows. The standard error of a few rows may be small by luck, so it counts as at least what rows
-    like the reference's would have (``expected_errors``).
+    that the source was set aside. Features that are the witness lie beyond noise, and tell against
+    a source that was set aside without a p-value. Where nothing was found, but labels drawn at
+    random would not have been found either (they cost the reference's model ``reference_gain``),
+    there are too few rows. The standard error of a few rows may be small by luck, so it counts as
+    at least what rows like the reference's would have (``expected_errors``).
     """
     others = np.arange(len(discrepancies.values)) != reference
     found = np.zeros(len(others), dtype=bool)
     found[others] = survives(discrepancies.p_values[others])
-    found |= others & (discrepancies.p_values < LEVEL) & (discrepancies.values >= cutoff)
+    far = np.array([witness == FAR for witness in discrepancies.witnesses])
+    doubtful = far | (discrepancies.p_values < LEVEL)
+    found |= others & doubtful & (discrepancies.values >= cutoff)
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
     return [
         REFERENCE
@@ -59,6 +66,8 @@ def reasons(
 
 
 def _reason(found: bool, witness: Witness, error: float, gain: float) -> str:
+    if found and witness == FAR:
+        return FEATURES
     if found:
         fails = witness.hypothesis == "source model" and witness.worse_on == "reference"
         return MODEL if fails else LABELS

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sourcewise.core.discrepancy import Witness
-from sourcewise.report.reasons import LABELS, MODEL, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import FOUND, REFERENCE, TOO_FEW
 
 if TYPE_CHECKING:
     from sourcewise.report.source_report import SourceReport
@@ -88,7 +88,7 @@ def verdict(report: SourceReport) -> Verdict:
         if row.reason == REFERENCE:
             continue
         weightless = row.weight <= trace * row.rows
-        if row.reason in (LABELS, MODEL):
+        if row.reason in FOUND:
             groups["set_aside" if weightless else "doubted"].append(i)
         elif row.reason == TOO_FEW:
             groups["too_small"].append(i)
@@ -110,6 +110,14 @@ def evidence_in_words(witness: Witness) -> str:
         return "A model trained on this source does clearly worse on your reference."
     if model == "source model":
         return "Even a model trained on this source cannot predict the source's own labels."
+    if model == "joint model":
+        return "A model trained on your reference does worse on it once it has seen this source."
+    if model == "pooled model" and where == "source":
+        return "A model of your reference and other sources does worse on this source's rows."
+    if model == "pooled model":
+        return "A model of your reference and other sources does better here than on your own rows."
+    if model == "features":
+        return "Its features are spread unlike your reference's and those of other sources."
     if model.startswith("separating model"):
         return "A model was found that tells this source's labels from your reference's."
     return ""

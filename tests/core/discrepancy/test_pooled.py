@@ -10,14 +10,15 @@ from sourcewise.core.discrepancy.evidence import (
     reference_evidence,
     source_evidence,
 )
-from sourcewise.core.discrepancy.pooled import (
+from sourcewise.core.discrepancy.judgement import (
+    FARNESS,
     NEAREST,
     SHOWN,
-    TRADE_OFF,
+    Evidence,
     judge,
     judged_discrepancies,
-    second_look,
 )
+from sourcewise.core.discrepancy.pooled import TRADE_OFF, second_look
 from sourcewise.core.discrepancy.pull import Pulls, find_pulls
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.folds import named_seed
@@ -46,9 +47,10 @@ def look(data, groups=dealt, n_repeats=1, seed=0, n_folds=3):
     return found, sides, first, folds
 
 
-def no_pulls(data, folds):
-    nothing = np.zeros((1 + len(folds.held_out), data.n_sources - 1))
-    return Pulls(nothing, nothing)
+def evidence_of(found, sides, pulls=None, distances=None):
+    nothing = np.zeros((len(sides), len(sides[0].a)))
+    pulls = Pulls(nothing, nothing) if pulls is None else pulls
+    return Evidence(tuple(sides), found, pulls, nothing[0] if distances is None else distances)
 
 
 def naive(data, folds, first, held_out=None):
@@ -121,10 +123,10 @@ def test_a_weak_reference_is_helped_by_its_allies():
 def test_misled_models_are_not_heard():
     # All sources are flipped: whatever learns from them does worse on the reference.
     data = make([60, 50, 50, 50, 50, 50], flipped=(1, 2, 3, 4, 5))
-    found, sides, _, folds = look(data)
+    found, sides, _, _ = look(data)
     assert not found.pooled[0]
     np.testing.assert_array_equal(found.a[0], sides[0].a)
-    values = judge(sides[0], found, no_pulls(data, folds))
+    values = judge(evidence_of(found, sides))
     assert (values > 0.2 * SHOWN).all()
 
 
@@ -132,22 +134,39 @@ def test_only_the_reference_is_at_distance_zero():
     data = make([24, 40, 40, 60, 40, 30])
     found, sides, _, folds = look(data)
     pulls = find_pulls(data, range(1, 6), folds, FAMILY, brier_loss, 1.0)
-    for s, side in enumerate(sides):
-        assert (judge(side, found, pulls, s) >= NEAREST).all()
+    for s in range(len(sides)):
+        assert (judge(evidence_of(found, sides, pulls), s) >= NEAREST).all()
 
 
 def test_pulls_add_to_what_models_show():
     data = make([24, 40, 40, 60, 40, 30], flipped=(2,))
-    found, sides, _, folds = look(data)
-    silent = no_pulls(data, folds)
-    pulls = Pulls(silent.values + 0.3, silent.errors + 0.1)
-    for s, side in enumerate(sides):
-        shown = judge(side, found, silent, s)
-        added = judge(side, found, pulls, s) - shown
+    found, sides, _, _ = look(data)
+    silent = evidence_of(found, sides)
+    nothing = silent.pulls.values
+    pulled = evidence_of(found, sides, Pulls(nothing + 0.3, nothing + 0.1))
+    for s in range(len(sides)):
+        shown = judge(silent, s)
+        added = judge(pulled, s) - shown
         np.testing.assert_allclose(added, np.where(shown > NEAREST, 0.4, 0.4 - NEAREST))
-    result = judged_discrepancies(sides[0], found, pulls, np.ones(5))
+    result = judged_discrepancies(pulled, np.ones(5))
     assert result.witnesses[0].hypothesis == "joint model"
     assert (result.standard_errors >= 0.1).all()
+
+
+def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
+    data = make([24, 40, 40, 60, 40, 30])
+    found, sides, _, _ = look(data)
+    pull = np.tile([0.0, 0.0, -0.04, 0.0, 0.02], (len(sides), 1))
+    pulls = Pulls(pull, np.full_like(pull, 0.02))
+    distances = np.array([0.0, 0.0, 4.0, 4.0, 4.0])
+    near, far = (evidence_of(found, sides, pulls, d) for d in (0.0 * distances, distances))
+    # Cumulative normal probabilities at -2, 0 and 1.
+    expected = 4.0 * FARNESS * np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
+    for s in range(len(sides)):
+        np.testing.assert_allclose(judge(far, s) - judge(near, s), expected, atol=1e-4)
+    hypotheses = [w.hypothesis for w in judged_discrepancies(far, np.ones(5)).witnesses]
+    assert hypotheses[3:] == ["features"] * 2
+    assert "features" not in hypotheses[:3]
 
 
 def test_a_source_whose_own_model_fails_is_found_where_ours_is_content():
@@ -160,8 +179,8 @@ def test_a_source_whose_own_model_fails_is_found_where_ours_is_content():
     source = np.repeat(np.arange(6), counts)
     y[source == 3] = 1
     data = group_rows(X, y, source, reference=0, n_classes=2)[0]
-    found, sides, _, folds = look(data)
-    result = judged_discrepancies(sides[0], found, no_pulls(data, folds), np.ones(5))
+    found, sides, _, _ = look(data)
+    result = judged_discrepancies(evidence_of(found, sides), np.ones(5))
     assert np.argmax(result.values) == 2
     assert result.witnesses[2].hypothesis == "source model"
     assert result.standard_errors[2] > 0

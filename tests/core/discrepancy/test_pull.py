@@ -133,8 +133,23 @@ def test_real_targets():
 @pytest.mark.parametrize("counts", [[60, 120, 40], [3000, 1, 10, 100]])
 def test_early_stops_are_below_the_noise(monkeypatch, counts):
     data = make(counts, d=8, flipped=(2,))
-    exact = pulls_of(data)[0]
+    assert_early_stops_do_not_matter(data, monkeypatch)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("largest", [30.0, 1e3, 1e5])
+def test_features_of_other_orders_of_magnitude(monkeypatch, largest):
+    data = make([40, 30, 60], d=8)
+    X = data.X.copy()
+    X[data.rows(2), :-1] *= np.geomspace(0.01, largest, 8)
+    free = LogisticFamily(2, np.array([1.0]), tol=1e-10)
+    options = {"family": free, "n_folds": 5, "n_repeats": 2}
+    assert_early_stops_do_not_matter(data.with_features(X), monkeypatch, **options)
+
+
+def assert_early_stops_do_not_matter(data, monkeypatch, **options):
+    exact = pulls_of(data, **options)[0]
     monkeypatch.undo()
-    found = pulls_of(data)[0]
+    found = pulls_of(data, **options)[0]
     assert (np.abs(found.values - exact.values) < 0.2 * exact.errors).all()
     np.testing.assert_allclose(found.errors, exact.errors, rtol=0.1)

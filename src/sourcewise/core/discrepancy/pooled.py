@@ -25,20 +25,12 @@ from numpy.typing import NDArray
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.evidence import RowLoss, row_blocks
 from sourcewise.core.discrepancy.local import TwoSided
-from sourcewise.core.discrepancy.pull import Pulls
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.core.linear import Family, WeightedProblems, kept_shares
 from sourcewise.core.weights import solve_weights, theory_trade_off
 
 N_GROUPS = 3
 TRADE_OFF = theory_trade_off() / 2.0
-# A source's own model is a noisy witness: it is believed beyond so many standard errors.
-BEYOND_DOUBT = 3.0
-# What models show counts half of what a source does to the reference's own rows.
-SHOWN = 0.5
-# Only the reference is at distance zero: lambda = 0 must leave every other source out.
-NEAREST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -279,57 +271,3 @@ def _source_losses(
         with np.errstate(divide="ignore", invalid="ignore"):
             variances[block] = np.where(sizes > 1.5, spread * sizes / (sizes - 1.0), np.nan)
     return means, variances
-
-
-def judge(sides: TwoSided, look: SecondLook, pulls: Pulls, chosen_set: int = 0) -> FloatArray:
-    r"""Discrepancies from all that is known.
-
-    .. math:: d_i = \tfrac12 \max(a'_i + s_T,\; b_i - 3 s(b_i),\; 0) + g_i + s(g_i)
-
-    but never quite zero, and never more than 1, as losses are.
-
-    :math:`s_T` is the standard error of the reference's mean loss, common to all sources: the
-    difference may well be larger by that much. The source's own model speaks through :math:`b_i`,
-    where it is beyond doubt. :math:`g_i` is the source's pull.
-    """
-    shown = _shown(*_testimonies(sides, look, chosen_set))
-    return np.asarray(np.clip(shown + pulls.upper[chosen_set], NEAREST, 1.0))
-
-
-def _testimonies(
-    sides: TwoSided, look: SecondLook, chosen_set: int
-) -> tuple[FloatArray, FloatArray]:
-    """Return what the best model and what the source's own model says."""
-    by_pool = look.a[chosen_set] + look.reference_errors[chosen_set]
-    by_source = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=-1.0)
-    return by_pool, by_source
-
-
-def _shown(by_pool: FloatArray, by_source: FloatArray) -> FloatArray:
-    """Return what both come to."""
-    return np.asarray(SHOWN * np.maximum(np.maximum(by_pool, by_source), 0.0))
-
-
-def judged_discrepancies(
-    sides: TwoSided, look: SecondLook, pulls: Pulls, p_values: FloatArray
-) -> Discrepancies:
-    """Values, standard errors and witnesses on the whole reference."""
-    by_pool, by_source = _testimonies(sides, look, 0)
-    by_own_model = by_source > by_pool
-    shown = _shown(by_pool, by_source)
-    errors = np.where(by_own_model, sides.error_b, look.errors)
-    name = "pooled model" if look.pooled[0] else "reference model"
-
-    def witness(i: int) -> Witness:
-        if pulls.upper[0, i] > shown[i]:
-            return Witness("joint model", "reference")
-        if by_own_model[i]:
-            return Witness("source model", "reference")
-        return Witness(name, "source" if look.a[0, i] >= 0 else "reference")
-
-    return Discrepancies(
-        judge(sides, look, pulls),
-        np.hypot(SHOWN * errors, pulls.errors[0]),
-        p_values,
-        tuple(witness(i) for i in range(len(shown))),
-    )

@@ -1,0 +1,100 @@
+"""How far features lie apart, before any label is looked at."""
+
+import numpy as np
+import pytest
+from made_up_sources import make
+
+from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy import features
+from sourcewise.core.discrepancy.features import beyond_nearest, feature_distances
+
+
+def grouped(parts, sample_weight=None):
+    X = np.concatenate(parts)
+    source = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    y = np.zeros(len(X), dtype=int)
+    return group_rows(X, y, source, reference=0, n_classes=2, sample_weight=sample_weight)[0]
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    monkeypatch.setattr(features, "BEYOND_NOISE", 0.0)
+
+
+def naive(Z, X):
+    """Squared distance of moment matrices, every pair of different rows by itself."""
+
+    def mean(A, B, same):
+        pairs = [(i, j) for i in range(len(A)) for j in range(len(B)) if not (same and i == j)]
+        return np.mean([(A[i] @ B[j]) ** 2 for i, j in pairs])
+
+    squared = mean(Z, Z, True) - 2.0 * mean(Z, X, False) + mean(X, X, True)
+    return np.sqrt(max(squared, 0.0) / mean(X, X, True))
+
+
+def test_equals_the_definition_pair_by_pair(no_noise):
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(20, 3)), 2.0 * rng.normal(size=(15, 3))
+    found = feature_distances(grouped([X, Z]), [1])
+    np.testing.assert_allclose(found, naive(Z, X), rtol=1e-10)
+
+
+def test_is_the_distance_of_moment_matrices_for_many_rows(no_noise, monkeypatch):
+    monkeypatch.setattr(features, "MOST_ROWS", 10_000)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 2)) * [1.0, 2.0]
+    Z = rng.normal(size=(3000, 2)) * [2.0, 1.0]
+    # G_i - G_T = diag(3, -3), G_T = diag(1, 4)
+    found = feature_distances(grouped([X, Z]), [1])
+    np.testing.assert_allclose(found, np.sqrt(18.0 / 17.0), rtol=0.1)
+
+
+def test_rows_like_the_references_are_at_zero():
+    beyond = []
+    for seed in range(40):
+        data = make([60, 30, 60, 200], d=6, seed=seed)
+        beyond.append(feature_distances(data, [1, 2, 3]) > 0)
+    # Two standard deviations of a skewed distribution: a few percent.
+    assert np.mean(beyond) < 0.1
+
+
+def test_mixed_up_columns_are_found_without_a_label():
+    rng = np.random.default_rng(2)
+    scale = np.array([3.0, 2.0, 1.0, 0.5, 0.2])
+    parts = [rng.normal(size=(n, 5)) * scale for n in (40, 30, 30, 30)]
+    parts[2] = parts[2][:, ::-1]
+    found = feature_distances(grouped(parts), [1, 2, 3])
+    assert found[1] > 0.5
+    np.testing.assert_array_equal(beyond_nearest(found) > 0, [False, True, False])
+
+
+def test_sources_that_all_lie_apart_tell_against_none():
+    assert not beyond_nearest(np.array([1.0, 1.1, 1.3, 1.4])).any()
+    np.testing.assert_allclose(beyond_nearest(np.array([1.0, 1.0, 1.0, 4.0])), [0, 0, 0, 2.5])
+    assert not beyond_nearest(np.array([3.0])).any()  # nothing to compare it with
+
+
+def test_weights_of_rows_count(no_noise):
+    rng = np.random.default_rng(3)
+    X, Z = rng.normal(size=(20, 3)), 2.0 * rng.normal(size=(10, 3))
+    weight = np.ones(20 + 15)
+    weight[30:] = 0.0
+    far = grouped([X, np.concatenate([Z, 9.0 * Z[:5]])], weight)
+    np.testing.assert_allclose(feature_distances(far, [1]), naive(Z, X), rtol=1e-10)
+
+
+def test_many_rows_are_thinned_out_evenly(monkeypatch, no_noise):
+    monkeypatch.setattr(features, "MOST_ROWS", 10)
+    rng = np.random.default_rng(4)
+    X, Z = rng.normal(size=(10, 3)), rng.normal(size=(19, 3))
+    np.testing.assert_allclose(
+        feature_distances(grouped([X, Z]), [1]),
+        feature_distances(grouped([X, Z[::2]]), [1]),
+    )
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_too_few_rows_say_nothing(rows):
+    rng = np.random.default_rng(5)
+    parts = [rng.normal(size=(20, 3)), 100.0 * rng.normal(size=(rows, 3))]
+    assert feature_distances(grouped(parts), [1]) == 0.0
