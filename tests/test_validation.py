@@ -243,6 +243,23 @@ class TestFeatures:
         X[[0, 1], 0] = 1.7e308
         validation.check_finite(X, np.zeros(60, dtype=int), ["gold"], None)
 
+    def test_a_placeholder_costs_a_source_its_weight_and_nobody_else(self, pool):
+        X, y, sources = pool
+        spoilt = X.copy()
+        spoilt[[45, 50], 1] = 3.4e38
+        model = classifier().fit(spoilt, y, sources=sources)
+        assert model.source_weights_[model.sources_.tolist().index("b")] < 0.05
+        assert np.isfinite(model.predict_proba(X)).all()
+
+    def test_features_as_they_are_have_a_limit(self, pool):
+        X, y, sources = pool
+        frame = pd.DataFrame(X, columns=["height", "weight", "age"])
+        frame.loc[45, "weight"] = -1e36
+        sentence = validation.TOO_LARGE.format(source="b", value=-1e36, column="weight", limit=1e15)
+        assert_refused(classifier(protocol="paper"), sentence, frame, y, sources)
+        frame.loc[45, "weight"] = 1e14
+        classifier(protocol="paper").fit(frame, y, sources=sources)
+
     def test_at_prediction(self, pool):
         X, y, sources = pool
         model = classifier().fit(X, y, sources=sources)

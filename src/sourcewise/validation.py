@@ -52,6 +52,10 @@ SOURCE_COLUMNS = "Source {source!r} has {problem}; give it the columns the model
 NOT_FINITE = (
     "Source {source!r} has {what} in column {column!r} ({count} rows); remove or impute them."
 )
+TOO_LARGE = (
+    "Source {source!r} has {value:.3g} in column {column!r}; protocol='paper' takes features as "
+    "they are and cannot compute with numbers beyond {limit:.0e}: replace it or drop those rows."
+)
 LABEL_NOT_FINITE = "Source {source!r} has {what} in the labels; drop those rows."
 LABEL_NOT_NUMBER = (
     "Source {source!r} has the label {label!r}, which is not a number; correct it or use "
@@ -274,6 +278,23 @@ def check_finite(X: np.ndarray, codes: np.ndarray, names: list[Any], columns: An
             count=int(bad[same, column].sum()),
         )
     )
+
+
+def check_magnitude(
+    X: np.ndarray, codes: np.ndarray, names: list[Any], columns: Any, limit: float = 1e15
+) -> None:
+    """Name the source and the column of the first number that squares cannot be summed of."""
+    large = np.abs(X) > limit
+    if large.any():
+        row, column = np.argwhere(large)[0]
+        raise ValueError(
+            TOO_LARGE.format(
+                source=names[codes[row]],
+                value=float(X[row, column]),
+                column=column_name(columns, int(column)),
+                limit=limit,
+            )
+        )
 
 
 def column_name(columns: Any, position: int) -> Any:

@@ -93,11 +93,11 @@ class SourceInput(BaseEstimator):
             if not self._wants_numbers:
                 matrix = validation.numeric_matrix(matrix, discrepancy)
                 validation.check_finite(matrix, rows.codes, names, self._columns)
-            features = (
-                FeatureMap.as_given(matrix)
-                if protocol.as_given
-                else FeatureMap.from_reference(matrix[rows.codes == position])
-            )
+            if protocol.as_given:
+                validation.check_magnitude(matrix, rows.codes, names, self._columns)
+                features = FeatureMap.as_given(matrix)
+            else:
+                features = FeatureMap.from_reference(matrix[rows.codes == position])
             numbers = features(matrix)
         data, order = group_rows(
             numbers if self._wants_numbers else np.arange(len(targets))[:, None],

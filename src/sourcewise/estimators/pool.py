@@ -16,6 +16,8 @@ from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
+# In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives.
+LARGEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -90,11 +92,14 @@ class FeatureMap:
     centre, scale : arrays of shape (n_features,)
     constant : bool
         Whether a column of ones is appended.
+    limit : float
+        Where mapped values are cut off.
     """
 
     centre: np.ndarray
     scale: np.ndarray
     constant: bool
+    limit: float = np.inf
 
     @classmethod
     def as_given(cls, X: np.ndarray) -> FeatureMap:
@@ -118,7 +123,7 @@ class FeatureMap:
         # So that values of C mean about the same whatever the number of small ones.
         mapped /= np.sqrt(np.mean(mapped**2))
         scale = np.where(varies, deviation, largest) / mapped
-        return cls(X.mean(axis=0, dtype=np.float64), scale, True)
+        return cls(X.mean(axis=0, dtype=np.float64), scale, True, LARGEST)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Map rows of features."""
@@ -126,6 +131,7 @@ class FeatureMap:
         mapped = np.empty((len(X), d + self.constant), dtype=X.dtype)
         np.subtract(X, self.centre, out=mapped[:, :d], casting="same_kind")
         mapped[:, :d] /= self.scale
+        np.clip(mapped[:, :d], -self.limit, self.limit, out=mapped[:, :d])
         mapped[:, d:] = 1.0
         return mapped
 
