@@ -35,8 +35,8 @@ QUESTIONS = {
         "comma or point, normalised or not). Converted, the rows may be good."
     ),
     "feature shift": (
-        "Ask where and when these rows were collected, and from whom. They may be right and yet "
-        "not about the cases you care for."
+        "Ask whether columns have the order and the units of yours; then where and when these rows "
+        "were collected, and from whom. They may be right and yet not about the cases you care for."
     ),
     "label scale": (
         "Ask for the unit of the label and how it was measured. Converted, the rows may be good."

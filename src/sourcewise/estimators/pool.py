@@ -130,7 +130,8 @@ class FeatureMap:
         d = X.shape[1]
         mapped = np.empty((len(X), d + self.constant), dtype=X.dtype)
         np.subtract(X, self.centre, out=mapped[:, :d], casting="same_kind")
-        mapped[:, :d] /= self.scale
+        with np.errstate(over="ignore"):  # it is cut off below
+            mapped[:, :d] /= self.scale
         np.clip(mapped[:, :d], -self.limit, self.limit, out=mapped[:, :d])
         mapped[:, d:] = 1.0
         return mapped

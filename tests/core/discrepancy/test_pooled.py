@@ -167,6 +167,10 @@ def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
     hypotheses = [w.hypothesis for w in judged_discrepancies(far, np.ones(5)).witnesses]
     assert hypotheses[3:] == ["features"] * 2
     assert "features" not in hypotheses[:3]
+    # However far: not beyond the largest loss, and no farther than it is likely to do harm.
+    remote = evidence_of(found, sides, pulls, 1e6 * distances)
+    expected = np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
+    np.testing.assert_allclose(judge(remote) - judge(near), expected, atol=1e-4)
 
 
 def test_a_source_whose_own_model_fails_is_found_where_ours_is_content():

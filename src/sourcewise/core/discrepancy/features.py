@@ -60,11 +60,12 @@ def feature_distances(data: SourceData, asked: Sequence[int]) -> FloatArray:
 
 
 def _some_rows(data: SourceData, source: int) -> tuple[FloatArray, FloatArray]:
-    """Features and shares of a source's rows, of many rows evenly spaced ones."""
+    """Features and shares of a source's rows, of many rows some at random."""
     rows = data.rows(source)
     X, shares = data.X[rows], data.row_shares[rows]
     if len(X) > MOST_ROWS:
-        chosen = np.linspace(0, len(X) - 1, MOST_ROWS).astype(np.intp)
+        # Seeded by their number alone, so that neither names nor other sources matter.
+        chosen = np.random.default_rng(len(X)).permutation(len(X))[:MOST_ROWS]
         X, shares = X[chosen], shares[chosen]
         shares = shares / shares.sum()
     return X, shares

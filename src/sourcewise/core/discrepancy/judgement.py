@@ -2,7 +2,7 @@ r"""Discrepancies from all that both looks have found.
 
 .. math::
 
-    d_i = k_i + \tfrac1{20} f_i \, \Phi\big(g_i / s(g_i)\big), \qquad
+    d_i = k_i + \min\big(\tfrac1{20} f_i, 1\big) \, \Phi\big(g_i / s(g_i)\big), \qquad
     k_i = \tfrac12 \max\big(a'_i + s_T,\; b_i - 3 s(b_i),\; 0\big) + g_i + s(g_i),
 
 both :math:`k_i` and :math:`d_i` never quite zero, and never more than 1, as losses are.
@@ -69,7 +69,7 @@ def _far(evidence: Evidence, chosen_set: int) -> FloatArray:
     """Return what the features say against each source."""
     pulls = evidence.pulls
     wrong_way = ndtr(pulls.values[chosen_set] / np.maximum(pulls.errors[chosen_set], 1e-9))
-    return np.asarray(FARNESS * beyond_nearest(evidence.distances) * wrong_way)
+    return np.asarray(np.minimum(FARNESS * beyond_nearest(evidence.distances), 1.0) * wrong_way)
 
 
 def _within_limits(values: FloatArray) -> FloatArray:
