@@ -78,8 +78,9 @@ def _squared_products(X: FloatArray, Z: FloatArray) -> FloatArray:
 
 def _mean_of_pairs(products: FloatArray, shares: FloatArray) -> float:
     """Mean over pairs of different rows, which is free of bias."""
-    itself = np.sum(shares**2 * np.diag(products))
-    return float((shares @ products @ shares - itself) / max(1.0 - np.sum(shares**2), 1e-12))
+    itself = float(np.sum(shares**2 * np.diag(products)))
+    pairs = 1.0 - float(np.sum(shares**2))
+    return (float(shares @ products @ shares) - itself) / max(pairs, 1e-12)
 
 
 def _centred(products: FloatArray, shares: FloatArray) -> FloatArray:
