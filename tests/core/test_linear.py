@@ -3,7 +3,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from sourcewise.core.data import group_rows
-from sourcewise.core.linear import LogisticFamily, WeightedProblems, kept_shares
+from sourcewise.core.family import WeightedProblems, kept_shares
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.ridge import RidgeFamily
 
 

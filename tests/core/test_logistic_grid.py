@@ -6,7 +6,8 @@ from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core import source_gradients
 from sourcewise.core.data import group_rows
-from sourcewise.core.linear import LogisticFamily, WeightedProblems
+from sourcewise.core.family import WeightedProblems
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.logistic import fit_logistic, probabilities
 from sourcewise.core.logistic_grid import solve_grid
 from sourcewise.core.source_gradients import (

@@ -4,7 +4,8 @@ import pytest
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
-from sourcewise.core.linear import LogisticFamily, WeightedProblems
+from sourcewise.core.family import WeightedProblems
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.newton import newton_logistic
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import MIN_FEATURES, RowSpace

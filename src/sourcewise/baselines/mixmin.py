@@ -9,7 +9,7 @@ import numpy as np
 from sourcewise.baselines.base import Baseline, check_C
 from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.aggregation import mixture_weights
-from sourcewise.core.linear import kept_shares
+from sourcewise.core.family import kept_shares
 
 SMALLEST = 1e-6  # one row that all models get wrong must not decide alone
 

@@ -10,7 +10,7 @@ import numpy as np
 from sourcewise.baselines.base import Baseline
 from sourcewise.baselines.local import constant_penalty
 from sourcewise.baselines.workbench import Workbench
-from sourcewise.core.linear import WeightedProblems
+from sourcewise.core.family import WeightedProblems
 from sourcewise.core.robust import (
     THRESHOLD,
     RobustProblem,

@@ -10,7 +10,7 @@ import numpy as np
 
 from sourcewise.baselines.local import NEWTON_TOL, constant_penalty, half_models, local_models
 from sourcewise.core.curvature import Pilots
-from sourcewise.core.linear import WeightedProblems, kept_shares
+from sourcewise.core.family import WeightedProblems, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES
 from sourcewise.core.newton import newton_logistic
 from sourcewise.estimators.pool import Pool

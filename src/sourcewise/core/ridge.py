@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.linear import WeightedProblems, join_rows, kept_shares
+from sourcewise.core.family import WeightedProblems, join_rows, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES, solve_with_ridge
 from sourcewise.core.row_space import RowSpace
 

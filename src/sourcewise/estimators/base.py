@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sourcewise import validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.linear import WeightedProblems
+from sourcewise.core.family import WeightedProblems
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
 from sourcewise.estimators.input import SourceInput

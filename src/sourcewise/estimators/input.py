@@ -20,7 +20,8 @@ from sklearn.utils.validation import (
 from sourcewise import columns, validation
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.linear import Family, LogisticFamily
+from sourcewise.core.family import Family
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
 from sourcewise.estimators.rows import Rows

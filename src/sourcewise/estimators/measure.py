@@ -18,14 +18,15 @@ from sourcewise.core.discrepancy.evidence import (
     source_evidence,
 )
 from sourcewise.core.discrepancy.features import feature_distances
-from sourcewise.core.discrepancy.judgement import NEAREST, Evidence, judge, judged_discrepancies
+from sourcewise.core.discrepancy.judgement import NEAREST, Findings, judge, judged_discrepancies
 from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
 from sourcewise.core.discrepancy.pooled import N_GROUPS, second_look
 from sourcewise.core.discrepancy.pull import find_pulls
+from sourcewise.core.family import kept_shares
 from sourcewise.core.folds import named_rank, named_seed
-from sourcewise.core.linear import LogisticFamily, kept_shares
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import clipped_squared_loss
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import in_row_space
@@ -159,11 +160,11 @@ def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
         pool.bounded_loss,
         setting,
     )
-    evidence = Evidence(measured.sides, look, pulls, feature_distances(pool.data, asked))
+    findings = Findings(measured.sides, look, pulls, feature_distances(pool.data, asked))
     return replace(
         measured,
-        result=judged_discrepancies(evidence, measured.result.p_values),
-        without_fold=np.stack([judge(evidence, s) for s in range(1, len(measured.sides))]),
+        result=judged_discrepancies(findings, measured.result.p_values),
+        without_fold=np.stack([judge(findings, s) for s in range(1, len(measured.sides))]),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.linear import Family
+from sourcewise.core.family import Family
 from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
 from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.wrapped import EstimatorFamily

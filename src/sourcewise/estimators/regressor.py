@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from sourcewise.core.linear import Family
+from sourcewise.core.family import Family
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.protocol import Protocol

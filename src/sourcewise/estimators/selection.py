@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from sourcewise.core.linear import WeightedProblems, kept_shares
+from sourcewise.core.family import WeightedProblems, kept_shares
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool

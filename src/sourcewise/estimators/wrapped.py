@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from sourcewise.core.linear import WeightedProblems
+from sourcewise.core.family import WeightedProblems
 
 
 class ConstantModel:

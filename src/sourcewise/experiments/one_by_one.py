@@ -9,7 +9,7 @@ import numpy as np
 from sourcewise.baselines.local import NEWTON_TOL, constant_penalty
 from sourcewise.core.discrepancy.moments import Moments
 from sourcewise.core.discrepancy.separation import separating_models
-from sourcewise.core.linear import kept_shares
+from sourcewise.core.family import kept_shares
 from sourcewise.core.newton import newton_logistic
 
 LOCAL_C = 100.0  # of the local models behind the medians, the authors' choice

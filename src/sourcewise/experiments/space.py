@@ -12,7 +12,8 @@ from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.curvature import Pilots, SourceCurvature
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.linear import LogisticFamily, WeightedProblems
+from sourcewise.core.family import WeightedProblems
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.source_gradients import source_sums
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool

@@ -99,25 +99,37 @@ def verdict(report: SourceReport) -> Verdict:
     return Verdict(**groups)
 
 
+# By witness: the hypothesis, and where it does worse if that makes a difference.
+EVIDENCE = {
+    ("reference model", "source"): (
+        "A model trained on your reference does clearly worse on this source's rows."
+    ),
+    ("reference model", "reference"): (
+        "A model trained on your reference does clearly better here than on your own rows."
+    ),
+    ("source model", "reference"): (
+        "A model trained on this source does clearly worse on your reference."
+    ),
+    ("source model", "source"): (
+        "Even a model trained on this source cannot predict the source's own labels."
+    ),
+    ("joint model", ""): (
+        "A model trained on your reference does worse on it once it has seen this source."
+    ),
+    ("pooled model", "source"): (
+        "A model of your reference and other sources does worse on this source's rows."
+    ),
+    ("pooled model", "reference"): (
+        "A model of your reference and other sources does better here than on your own rows."
+    ),
+    ("features", ""): "Its features are spread unlike your reference's and those of other sources.",
+    ("separating model", ""): (
+        "A model was found that tells this source's labels from your reference's."
+    ),
+}
+
+
 def evidence_in_words(witness: Witness) -> str:
     """Say which side of the discrepancy gave a source away."""
-    model, where = witness.hypothesis, witness.worse_on
-    if model == "reference model" and where == "source":
-        return "A model trained on your reference does clearly worse on this source's rows."
-    if model == "reference model":
-        return "A model trained on your reference does clearly better here than on your own rows."
-    if model == "source model" and where == "reference":
-        return "A model trained on this source does clearly worse on your reference."
-    if model == "source model":
-        return "Even a model trained on this source cannot predict the source's own labels."
-    if model == "joint model":
-        return "A model trained on your reference does worse on it once it has seen this source."
-    if model == "pooled model" and where == "source":
-        return "A model of your reference and other sources does worse on this source's rows."
-    if model == "pooled model":
-        return "A model of your reference and other sources does better here than on your own rows."
-    if model == "features":
-        return "Its features are spread unlike your reference's and those of other sources."
-    if model.startswith("separating model"):
-        return "A model was found that tells this source's labels from your reference's."
-    return ""
+    model = witness.hypothesis.partition(" of class ")[0]
+    return EVIDENCE.get((model, witness.worse_on)) or EVIDENCE.get((model, ""), "")

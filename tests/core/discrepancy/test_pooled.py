@@ -14,7 +14,7 @@ from sourcewise.core.discrepancy.judgement import (
     FARNESS,
     NEAREST,
     SHOWN,
-    Evidence,
+    Findings,
     judge,
     judged_discrepancies,
 )
@@ -47,10 +47,10 @@ def look(data, groups=dealt, n_repeats=1, seed=0, n_folds=3):
     return found, sides, first, folds
 
 
-def evidence_of(found, sides, pulls=None, distances=None):
+def findings_of(found, sides, pulls=None, distances=None):
     nothing = np.zeros((len(sides), len(sides[0].a)))
     pulls = Pulls(nothing, nothing) if pulls is None else pulls
-    return Evidence(tuple(sides), found, pulls, nothing[0] if distances is None else distances)
+    return Findings(tuple(sides), found, pulls, nothing[0] if distances is None else distances)
 
 
 def naive(data, folds, first, held_out=None):
@@ -126,7 +126,7 @@ def test_misled_models_are_not_heard():
     found, sides, _, _ = look(data)
     assert not found.pooled[0]
     np.testing.assert_array_equal(found.a[0], sides[0].a)
-    values = judge(evidence_of(found, sides))
+    values = judge(findings_of(found, sides))
     assert (values > 0.2 * SHOWN).all()
 
 
@@ -135,15 +135,15 @@ def test_only_the_reference_is_at_distance_zero():
     found, sides, _, folds = look(data)
     pulls = find_pulls(data, range(1, 6), folds, FAMILY, brier_loss, 1.0)
     for s in range(len(sides)):
-        assert (judge(evidence_of(found, sides, pulls), s) >= NEAREST).all()
+        assert (judge(findings_of(found, sides, pulls), s) >= NEAREST).all()
 
 
 def test_pulls_add_to_what_models_show():
     data = make([24, 40, 40, 60, 40, 30], flipped=(2,))
     found, sides, _, _ = look(data)
-    silent = evidence_of(found, sides)
+    silent = findings_of(found, sides)
     nothing = silent.pulls.values
-    pulled = evidence_of(found, sides, Pulls(nothing + 0.3, nothing + 0.1))
+    pulled = findings_of(found, sides, Pulls(nothing + 0.3, nothing + 0.1))
     for s in range(len(sides)):
         shown = judge(silent, s)
         added = judge(pulled, s) - shown
@@ -159,7 +159,7 @@ def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
     pull = np.tile([0.0, 0.0, -0.04, 0.0, 0.02], (len(sides), 1))
     pulls = Pulls(pull, np.full_like(pull, 0.02))
     distances = np.array([0.0, 0.0, 4.0, 4.0, 4.0])
-    near, far = (evidence_of(found, sides, pulls, d) for d in (0.0 * distances, distances))
+    near, far = (findings_of(found, sides, pulls, d) for d in (0.0 * distances, distances))
     # Cumulative normal probabilities at -2, 0 and 1.
     expected = 4.0 * FARNESS * np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
     for s in range(len(sides)):
@@ -168,7 +168,7 @@ def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
     assert hypotheses[3:] == ["features"] * 2
     assert "features" not in hypotheses[:3]
     # However far: not beyond the largest loss, and no farther than it is likely to do harm.
-    remote = evidence_of(found, sides, pulls, 1e6 * distances)
+    remote = findings_of(found, sides, pulls, 1e6 * distances)
     expected = np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
     np.testing.assert_allclose(judge(remote) - judge(near), expected, atol=1e-4)
 
@@ -184,7 +184,7 @@ def test_a_source_whose_own_model_fails_is_found_where_ours_is_content():
     y[source == 3] = 1
     data = group_rows(X, y, source, reference=0, n_classes=2)[0]
     found, sides, _, _ = look(data)
-    result = judged_discrepancies(evidence_of(found, sides), np.ones(5))
+    result = judged_discrepancies(findings_of(found, sides), np.ones(5))
     assert np.argmax(result.values) == 2
     assert result.witnesses[2].hypothesis == "source model"
     assert result.standard_errors[2] > 0

@@ -22,8 +22,8 @@ from sourcewise.core.discrepancy.local import (
     two_sample_p_values,
 )
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.family import Family, kept_shares
 from sourcewise.core.folds import stratified_folds
-from sourcewise.core.linear import Family, kept_shares
 
 BLOCK_ROWS = 4096  # rows whose losses under all reference models are held at a time
 

@@ -39,7 +39,7 @@ NEAREST = 1e-6
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Findings:
     """What is known of some sources, on the whole reference and without each validation fold.
 
     Attributes
@@ -58,27 +58,27 @@ class Evidence:
     distances: FloatArray
 
 
-def judge(evidence: Evidence, chosen_set: int = 0) -> FloatArray:
+def judge(findings: Findings, chosen_set: int = 0) -> FloatArray:
     """Return the discrepancies of one set."""
-    shown = _shown(*_testimonies(evidence, chosen_set))
-    known = _within_limits(shown + evidence.pulls.upper[chosen_set])
-    return _within_limits(known + _far(evidence, chosen_set))
+    shown = _shown(*_testimonies(findings, chosen_set))
+    known = _within_limits(shown + findings.pulls.upper[chosen_set])
+    return _within_limits(known + _far(findings, chosen_set))
 
 
-def _far(evidence: Evidence, chosen_set: int) -> FloatArray:
+def _far(findings: Findings, chosen_set: int) -> FloatArray:
     """Return what the features say against each source."""
-    pulls = evidence.pulls
+    pulls = findings.pulls
     wrong_way = ndtr(pulls.values[chosen_set] / np.maximum(pulls.errors[chosen_set], 1e-9))
-    return np.asarray(np.minimum(FARNESS * beyond_nearest(evidence.distances), 1.0) * wrong_way)
+    return np.asarray(np.minimum(FARNESS * beyond_nearest(findings.distances), 1.0) * wrong_way)
 
 
 def _within_limits(values: FloatArray) -> FloatArray:
     return np.asarray(np.clip(values, NEAREST, 1.0))
 
 
-def _testimonies(evidence: Evidence, chosen_set: int) -> tuple[FloatArray, FloatArray]:
+def _testimonies(findings: Findings, chosen_set: int) -> tuple[FloatArray, FloatArray]:
     """Return what the best model and what the source's own model says."""
-    look, sides = evidence.look, evidence.sides[chosen_set]
+    look, sides = findings.look, findings.sides[chosen_set]
     by_pool = look.a[chosen_set] + look.reference_errors[chosen_set]
     by_source = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=-1.0)
     return by_pool, by_source
@@ -89,13 +89,13 @@ def _shown(by_pool: FloatArray, by_source: FloatArray) -> FloatArray:
     return np.asarray(SHOWN * np.maximum(np.maximum(by_pool, by_source), 0.0))
 
 
-def judged_discrepancies(evidence: Evidence, p_values: FloatArray) -> Discrepancies:
+def judged_discrepancies(findings: Findings, p_values: FloatArray) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference."""
-    sides, look, pulls = evidence.sides[0], evidence.look, evidence.pulls
-    by_pool, by_source = _testimonies(evidence, 0)
+    sides, look, pulls = findings.sides[0], findings.look, findings.pulls
+    by_pool, by_source = _testimonies(findings, 0)
     by_own_model = by_source > by_pool
     shown = _shown(by_pool, by_source)
-    far = _far(evidence, 0)
+    far = _far(findings, 0)
     errors = np.where(by_own_model, sides.error_b, look.errors)
     name = "pooled model" if look.pooled[0] else "reference model"
 
@@ -109,7 +109,7 @@ def judged_discrepancies(evidence: Evidence, p_values: FloatArray) -> Discrepanc
         return Witness(name, "source" if look.a[0, i] >= 0 else "reference")
 
     return Discrepancies(
-        judge(evidence),
+        judge(findings),
         np.hypot(SHOWN * errors, pulls.errors[0]),
         p_values,
         tuple(witness(i) for i in range(len(shown))),

@@ -26,7 +26,7 @@ from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.evidence import RowLoss, row_blocks
 from sourcewise.core.discrepancy.local import TwoSided
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.linear import Family, WeightedProblems, kept_shares
+from sourcewise.core.family import Family, WeightedProblems, kept_shares
 from sourcewise.core.weights import solve_weights, theory_trade_off
 
 N_GROUPS = 3

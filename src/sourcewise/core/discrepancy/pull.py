@@ -24,7 +24,7 @@ import numpy as np
 from sourcewise.core.data import FloatArray, SourceData
 from sourcewise.core.discrepancy.evidence import RowLoss, row_blocks
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.linear import JointFamily
+from sourcewise.core.family import JointFamily
 
 
 @dataclass(frozen=True)
