@@ -55,7 +55,6 @@ def test_sentence(letters, sentence):
         "reference model",
         "source model",
         "joint model",
-        "pooled model",
         "separating model of class 2",
         "features",
     ],

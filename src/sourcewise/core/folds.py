@@ -15,11 +15,6 @@ def named_seed(seed: int, name: object) -> int:
     return int(seed) * 4294967296 + zlib.crc32(str(name).encode())
 
 
-def named_rank(seed: int, name: object) -> int:
-    """Return a number to order sources by at random: other sources have no say in it."""
-    return zlib.crc32(f"{seed} {name}".encode())
-
-
 def stratified_folds(
     labels: NDArray[np.generic] | None, n_rows: int, n_folds: int, rng: np.random.Generator
 ) -> IntArray:

@@ -9,23 +9,24 @@ import numpy as np
 
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy import Discrepancies
+from sourcewise.core.discrepancy.agreement import find_agreement
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
 from sourcewise.core.discrepancy.evidence import (
     ReferenceEvidence,
     SourceEvidence,
     compare,
+    fit_fold_models,
     reference_evidence,
     source_evidence,
 )
 from sourcewise.core.discrepancy.features import feature_distances
-from sourcewise.core.discrepancy.judgement import NEAREST, Findings, judge, judged_discrepancies
+from sourcewise.core.discrepancy.judgement import Findings, judge, judged_discrepancies
 from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
-from sourcewise.core.discrepancy.pooled import N_GROUPS, second_look
 from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.family import kept_shares
-from sourcewise.core.folds import named_rank, named_seed
+from sourcewise.core.folds import named_seed
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import clipped_squared_loss
 from sourcewise.core.ridge import RidgeFamily
@@ -137,7 +138,7 @@ def from_evidence(pool: Pool, reference: ReferenceEvidence, evidence: SourceEvid
 
 
 def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
-    """Judge the sources once more, by what they do to the reference and by models of the others.
+    """Judge the sources once more, by what they do to the reference and by all that they lack.
 
     That takes many fits, so it is left to the default learners.
     """
@@ -147,31 +148,21 @@ def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
         return measured
     if not isinstance(family, LogisticFamily | RidgeFamily):
         return measured
-    groups = _groups([pool.names[i] for i in asked], pool.seed)
-    pulls = find_pulls(pool.data, asked, pool.folds, family, pool.bounded_loss, setting)
-    look = second_look(
-        pool.data,
-        asked,
-        groups,
+    X, y = pool.trusted
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    alone = fit_fold_models(X, y, shares, pool.folds, family, setting)
+    findings = Findings(
         measured.sides,
-        np.maximum(pulls.upper[1:], NEAREST),
-        pool.folds,
-        family,
-        pool.bounded_loss,
-        setting,
+        find_pulls(pool.data, asked, pool.folds, family, alone, pool.bounded_loss, setting),
+        find_agreement(pool.data, asked, pool.folds, family, alone),
+        feature_distances(pool.data, asked),
+        know_nothing_loss(y, shares, pool.data.n_classes),
     )
-    findings = Findings(measured.sides, look, pulls, feature_distances(pool.data, asked))
     return replace(
         measured,
         result=judged_discrepancies(findings, measured.result.p_values),
         without_fold=np.stack([judge(findings, s) for s in range(1, len(measured.sides))]),
     )
-
-
-def _groups(names: Sequence[object], seed: int) -> np.ndarray:
-    """Deal sources into groups of about equal size, by their names alone."""
-    ranks = np.argsort(np.argsort([named_rank(seed, name) for name in names], kind="stable"))
-    return ranks % min(N_GROUPS, len(names))
 
 
 def _portions(asked: Sequence[int], row_counts: np.ndarray) -> Iterator[Sequence[int]]:

@@ -116,12 +116,6 @@ EVIDENCE = {
     ("joint model", ""): (
         "A model trained on your reference does worse on it once it has seen this source."
     ),
-    ("pooled model", "source"): (
-        "A model of your reference and other sources does worse on this source's rows."
-    ),
-    ("pooled model", "reference"): (
-        "A model of your reference and other sources does better here than on your own rows."
-    ),
     ("features", ""): "Its features are spread unlike your reference's and those of other sources.",
     ("separating model", ""): (
         "A model was found that tells this source's labels from your reference's."

@@ -6,6 +6,7 @@ from made_up_sources import make
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy.evidence import fit_fold_models
 from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
@@ -27,7 +28,13 @@ def pulls_of(data, asked=None, n_repeats=1, n_folds=3, seed=0, family=FAMILY, lo
     y = data.y[data.rows(0)]
     folds = ReferenceFolds.draw(y if data.n_classes else None, len(y), n_folds, n_repeats, seed)
     asked = range(1, data.n_sources) if asked is None else asked
-    return find_pulls(data, asked, folds, family, loss, 1.0), folds
+    return pulls_with(data, asked, folds, family, loss), folds
+
+
+def pulls_with(data, asked, folds, family=FAMILY, loss=brier_loss):
+    rows = data.rows(0)
+    alone = fit_fold_models(data.X[rows], data.y[rows], data.row_shares[rows], folds, family, 1.0)
+    return find_pulls(data, asked, folds, family, alone, loss, 1.0)
 
 
 def naive(data, source, fold, without=None):
@@ -102,10 +109,7 @@ def test_a_large_source_has_no_more_say_than_the_reference():
 def test_repeats_are_averaged():
     data = make([30, 40, 40])
     both, folds = pulls_of(data, n_repeats=2)
-    ones = [
-        find_pulls(data, [1, 2], ReferenceFolds(fold[None], 3), FAMILY, brier_loss, 1.0)
-        for fold in folds.folds
-    ]
+    ones = [pulls_with(data, [1, 2], ReferenceFolds(fold[None], 3)) for fold in folds.folds]
     np.testing.assert_allclose(
         both.values[0], np.mean([one.values[0] for one in ones], axis=0), atol=1e-6
     )

@@ -107,29 +107,23 @@ def reference_evidence(
     setting: float,
 ) -> ReferenceEvidence:
     """Fit the reference's fold models, all pairs of folds included, and judge them."""
-    k, n_repeats = folds.n_folds, len(folds.folds)
     left_out = folds.left_out
-    size = 1.0 / np.sum(shares**2)
-    weights = size * np.where(left_out, 0.0, shares).T
-    models = family.fit(X, y, weights, np.full(len(left_out), setting))
+    models = fit_fold_models(X, y, shares, folds, family, setting)
     all_losses = row_loss(family.predict(models, X), y)
 
-    n_sets = 1 + n_repeats * k
-    average = np.zeros((n_sets, len(left_out)))
-    set_shares = np.empty((n_sets, len(X)))
-    set_shares[0] = shares
-    for r, fold in enumerate(folds.folds):
-        mass = np.bincount(fold, shares, minlength=k)
-        average[0, folds.models_of(r)] = mass / n_repeats
-        for v in range(k):
-            s = 1 + r * k + v
-            set_shares[s] = kept_shares(shares, fold == v)
-            others = np.arange(k) != v
-            average[s, folds.models_of(r, without=v)[others]] = mass[others] / (1.0 - mass[v])
+    set_shares = np.stack([shares, *(kept_shares(shares, out) for out in folds.held_out)])
     losses = folds.cross_fitted(all_losses)
-    tested = np.concatenate([folds.models_of(r) for r in range(n_repeats)])
+    tested = np.concatenate([folds.models_of(r) for r in range(len(folds.folds))])
     held_out = _sample(all_losses[tested], np.where(left_out[tested], shares, 0.0))
-    return ReferenceEvidence(models, average, losses, set_shares, tested, held_out)
+    return ReferenceEvidence(models, folds.average(shares), losses, set_shares, tested, held_out)
+
+
+def fit_fold_models(
+    X: FloatArray, y: Any, shares: FloatArray, folds: ReferenceFolds, family: Family, setting: float
+) -> Any:
+    """Models of the reference that leave out ``folds.left_out``."""
+    weights = folds.training_weights(shares)
+    return family.fit(X, y, weights, np.full(weights.shape[1], setting))
 
 
 def _sample(losses: FloatArray, shares: FloatArray) -> Sample:

@@ -3,15 +3,16 @@ r"""Discrepancies from all that both looks have found.
 .. math::
 
     d_i = k_i + \min\big(\tfrac1{20} f_i, 1\big) \, \Phi\big(g_i / s(g_i)\big), \qquad
-    k_i = \tfrac12 \max\big(a'_i + s_T,\; b_i - 3 s(b_i),\; 0\big) + g_i + s(g_i),
+    k_i = \tfrac12 \big(g_i + s(g_i)\big) + \tfrac25 L_0 r_i
+          + \tfrac14 \max\big(b_i - 3 s(b_i), 0\big),
 
 both :math:`k_i` and :math:`d_i` never quite zero, and never more than 1, as losses are.
 
-:math:`s_T` is the standard error of the reference's mean loss, common to all sources: the
-difference may well be larger by that much. The source's own model speaks through :math:`b_i`, where
-it is beyond doubt. :math:`g_i` is the source's pull. :math:`f_i` is how much farther its features
-lie than those of the nearest sources, which counts as far as the source is likely to pull the wrong
-way.
+:math:`g_i` is the source's pull, a lower estimate of twice the discrepancy. :math:`r_i` is how much
+of the reference's agreement with its own model the source lacks, :math:`L_0` what knowing nothing
+costs. The source's own model speaks through :math:`b_i`, where it is beyond doubt. :math:`f_i` is
+how much farther its features lie than those of the nearest sources, which counts as far as the
+source is likely to pull the wrong way.
 """
 
 from __future__ import annotations
@@ -22,16 +23,19 @@ import numpy as np
 from scipy.special import ndtr
 
 from sourcewise.core.data import FloatArray
+from sourcewise.core.discrepancy.agreement import Agreement
 from sourcewise.core.discrepancy.features import beyond_nearest
 from sourcewise.core.discrepancy.local import TwoSided
-from sourcewise.core.discrepancy.pooled import SecondLook
 from sourcewise.core.discrepancy.pull import Pulls
 from sourcewise.core.discrepancy.result import FAR, Discrepancies, Witness
 
-# A source's own model is a noisy witness: it is believed beyond so many standard errors.
+# A pull is about twice a discrepancy.
+PULLED = 0.5
+# Labels that have nothing to do with the features cost two fifths of what knowing nothing does.
+MISSED = 0.4
+# A source's own model is a noisy witness: it is believed beyond so many standard errors, by half.
 BEYOND_DOUBT = 3.0
-# What models show counts half of what a source does to the reference's own rows.
-SHOWN = 0.5
+FAILED = 0.25
 # Moments that differ by as much as the reference has cost a fifth of what knowing nothing does.
 FARNESS = 0.05
 # Only the reference is at distance zero: lambda = 0 must leave every other source out.
@@ -46,71 +50,65 @@ class Findings:
     ----------
     sides : tuple of TwoSided, one for each set
         What the reference's and the sources' own models found.
-    look : SecondLook
     pulls : Pulls
+    agreement : Agreement
     distances : array of shape (n_sources,)
         Of the features, from the whole reference: labels have no say in them.
+    know_nothing : float
+        Mean loss on the reference of a model that knows its labels' frequencies only.
     """
 
     sides: tuple[TwoSided, ...]
-    look: SecondLook
     pulls: Pulls
+    agreement: Agreement
     distances: FloatArray
+    know_nothing: float
 
 
 def judge(findings: Findings, chosen_set: int = 0) -> FloatArray:
     """Return the discrepancies of one set."""
-    shown = _shown(*_testimonies(findings, chosen_set))
-    known = _within_limits(shown + findings.pulls.upper[chosen_set])
-    return _within_limits(known + _far(findings, chosen_set))
+    pulled, missed, failed, far = _parts(findings, chosen_set)
+    return _within_limits(_within_limits(pulled + missed + failed) + far)
 
 
-def _far(findings: Findings, chosen_set: int) -> FloatArray:
-    """Return what the features say against each source."""
-    pulls = findings.pulls
-    wrong_way = ndtr(pulls.values[chosen_set] / np.maximum(pulls.errors[chosen_set], 1e-9))
-    return np.asarray(np.minimum(FARNESS * beyond_nearest(findings.distances), 1.0) * wrong_way)
+def _parts(findings: Findings, s: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return what pulls, agreement, sources' own models and features each say, in set ``s``."""
+    pulls, sides = findings.pulls, findings.sides[s]
+    wrong_way = ndtr(pulls.values[s] / np.maximum(pulls.errors[s], 1e-9))
+    beyond_doubt = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=0.0)
+    return (
+        PULLED * pulls.upper[s],
+        MISSED * findings.know_nothing * findings.agreement.missing[s],
+        FAILED * np.maximum(beyond_doubt, 0.0),
+        np.minimum(FARNESS * beyond_nearest(findings.distances), 1.0) * wrong_way,
+    )
 
 
 def _within_limits(values: FloatArray) -> FloatArray:
     return np.asarray(np.clip(values, NEAREST, 1.0))
 
 
-def _testimonies(findings: Findings, chosen_set: int) -> tuple[FloatArray, FloatArray]:
-    """Return what the best model and what the source's own model says."""
-    look, sides = findings.look, findings.sides[chosen_set]
-    by_pool = look.a[chosen_set] + look.reference_errors[chosen_set]
-    by_source = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=-1.0)
-    return by_pool, by_source
-
-
-def _shown(by_pool: FloatArray, by_source: FloatArray) -> FloatArray:
-    """Return what both come to."""
-    return np.asarray(SHOWN * np.maximum(np.maximum(by_pool, by_source), 0.0))
+# In the order of the parts.
+WITNESSES = (
+    Witness("joint model", "reference"),
+    Witness("reference model", "source"),
+    Witness("source model", "reference"),
+    FAR,
+)
 
 
 def judged_discrepancies(findings: Findings, p_values: FloatArray) -> Discrepancies:
-    """Values, standard errors and witnesses on the whole reference."""
-    sides, look, pulls = findings.sides[0], findings.look, findings.pulls
-    by_pool, by_source = _testimonies(findings, 0)
-    by_own_model = by_source > by_pool
-    shown = _shown(by_pool, by_source)
-    far = _far(findings, 0)
-    errors = np.where(by_own_model, sides.error_b, look.errors)
-    name = "pooled model" if look.pooled[0] else "reference model"
+    """Values, standard errors and witnesses on the whole reference.
 
-    def witness(i: int) -> Witness:
-        if far[i] > max(shown[i], pulls.upper[0, i]):
-            return FAR
-        if pulls.upper[0, i] > shown[i]:
-            return Witness("joint model", "reference")
-        if by_own_model[i]:
-            return Witness("source model", "reference")
-        return Witness(name, "source" if look.a[0, i] >= 0 else "reference")
-
+    The witness is whoever says most against a source. Its own model adds to the standard error
+    where it speaks, features have none.
+    """
+    parts = np.stack(_parts(findings, 0))
+    agreed = MISSED * findings.know_nothing * findings.agreement.missing_errors
+    own_model = np.where(parts[2] > 0, FAILED * findings.sides[0].error_b, 0.0)
     return Discrepancies(
         judge(findings),
-        np.hypot(SHOWN * errors, pulls.errors[0]),
+        np.hypot(np.hypot(PULLED * findings.pulls.errors[0], agreed), own_model),
         p_values,
-        tuple(witness(i) for i in range(len(shown))),
+        tuple(WITNESSES[k] for k in parts.argmax(axis=0)),
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -52,18 +53,20 @@ def find_pulls(
     asked: Sequence[int],
     folds: ReferenceFolds,
     family: JointFamily,
+    alone: Any,
     row_loss: RowLoss,
     setting: float,
 ) -> Pulls:
     """Join the sources at positions ``asked`` with the reference, one at a time.
+
+    ``alone`` are the reference's own models, which leave out ``folds.left_out``.
 
     No source weighs more than the reference does: rows of larger ones count less.
     """
     trusted = data.rows(data.reference)
     X, y, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
     size = 1.0 / np.sum(shares**2)
-    weights = size * np.where(folds.left_out, 0.0, shares).T
-    alone = family.fit(X, y, weights, np.full(weights.shape[1], setting))
+    weights = folds.training_weights(shares)
     losses_alone = row_loss(family.predict(alone, X), y)
 
     sets = folds.cross_fitted(np.zeros(losses_alone.shape))

@@ -76,6 +76,26 @@ class ReferenceFolds:
             ]
         )
 
+    def training_weights(self, shares: FloatArray) -> FloatArray:
+        """Row weights of every fold model, (n_reference_rows, n_models); unseen rows have none.
+
+        They add up to the effective number of rows seen, as if all rows were equal.
+        """
+        return np.asarray(np.where(self.left_out, 0.0, shares).T / np.sum(shares**2))
+
+    def average(self, shares: FloatArray) -> FloatArray:
+        """How every set averages the models' losses on other rows, (n_sets, n_models)."""
+        k, n_repeats = self.n_folds, len(self.folds)
+        average = np.zeros((1 + n_repeats * k, len(self.left_out)))
+        for r, fold in enumerate(self.folds):
+            mass = np.bincount(fold, shares, minlength=k)
+            average[0, self.models_of(r)] = mass / n_repeats
+            for v in range(k):
+                others = np.arange(k) != v
+                models = self.models_of(r, without=v)[others]
+                average[1 + r * k + v, models] = mass[others] / (1.0 - mass[v])
+        return average
+
     def cross_fitted(self, losses: FloatArray) -> FloatArray:
         """Loss of each row under models that have not seen it, on every set of rows.
 

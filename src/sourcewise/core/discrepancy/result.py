@@ -18,10 +18,9 @@ class Witness:
     ----------
     hypothesis : str
         ``"reference model"``, ``"source model"``, ``"joint model"`` (of the reference and the
-        source), ``"pooled model"`` (of the reference and other sources), ``"separating model"``
-        (with ``" of class <code>"`` appended when there are more than two classes), ``"features"``
-        where none was needed to tell source and reference apart, or ``"none"`` for the reference
-        itself.
+        source), ``"separating model"`` (with ``" of class <code>"`` appended when there are more
+        than two classes), ``"features"`` where none was needed to tell source and reference apart,
+        or ``"none"`` for the reference itself.
     worse_on : str
         ``"source"`` or ``"reference"``: where that hypothesis has the larger loss; empty for the
         reference itself.
