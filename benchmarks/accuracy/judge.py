@@ -1,0 +1,135 @@
+"""How well could anyone tell clean from bad sources? ``python -m benchmarks.accuracy.judge``.
+
+A judge who has all test rows of a draw, up to a thousand, besides the trusted ones fits a model to
+them and scores each source by it: by its mean loss, and by its agreement (the covariance of
+predictions and labels). Both have nothing to do with the library's code. What such a judge cannot
+tell apart, nobody can be asked to tell with a tenth of the rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+from benchmarks.accuracy import summary
+from benchmarks.accuracy.data import DATA_SETS, REFERENCE, Absent, Draw
+from benchmarks.accuracy.design import Cell, cells_of, corrupt, data_set
+from benchmarks.accuracy.report import markdown
+from benchmarks.accuracy.runner import read
+
+LINE = 0.95
+BY_LOSS, BY_AGREEMENT = "loss", "agreement"
+
+
+def scores(model: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Score some rows by a fitted model: what is larger is cleaner."""
+    if hasattr(model, "predict_proba"):
+        predicted = model.predict_proba(X)
+        outcomes = (y[:, None] == model.classes_).astype(float)
+    else:
+        predicted, outcomes = model.predict(X)[:, None], y[:, None]
+    covariances = (predicted - predicted.mean(axis=0)) * (outcomes - outcomes.mean(axis=0))
+    return {
+        BY_LOSS: -float(np.mean((predicted - outcomes) ** 2)),
+        BY_AGREEMENT: float(covariances.sum() / max(len(y) - 1, 1)),
+    }
+
+
+def judge(draw: Draw, bad: list[str], *, regression: bool) -> dict[str, float]:
+    """AUC of both scores of a model of the trusted and the test rows."""
+    trusted = draw.sources == REFERENCE
+    learner: Any = (
+        RidgeCV(np.logspace(-2, 3, 8))
+        if regression
+        else GridSearchCV(
+            LogisticRegression(max_iter=300),
+            {"C": np.logspace(-4, 1, 6)},
+            cv=3,
+            scoring="neg_log_loss",
+        )
+    )
+    model = make_pipeline(StandardScaler(), learner)
+    model.fit(
+        np.concatenate([draw.X[trusted], draw.X_test]),
+        np.concatenate([draw.y[trusted], draw.y_test]),
+    )
+    names = np.unique(draw.sources[~trusted])
+    found = pd.DataFrame(
+        scores(model, draw.X[draw.sources == name], draw.y[draw.sources == name]) for name in names
+    )
+    clean = ~np.isin(names, bad)
+    return {kind: float(roc_auc_score(clean, found[kind])) for kind in found}
+
+
+def _judged(cell: Cell, seed: int, folder: Path) -> dict[str, Any]:
+    data = data_set(cell.data)
+    draw = data.draw(folder, seed, cell.reference, cell.uneven)
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of solvers that stop early: it is a rough yardstick
+        found = judge(*corrupt(draw, cell, data, seed), regression=data.regression)
+    where = (cell.data, cell.variation, cell.corruption, cell.bad)
+    return dict(zip(summary.CELL, where, strict=True)) | found
+
+
+def _runs(harmed: pd.Index, n_seeds: int) -> Iterator[tuple[Cell, int]]:
+    for data in DATA_SETS:
+        for cell in cells_of(data):
+            if (cell.data, cell.variation, cell.corruption, cell.bad) in harmed:
+                yield from ((cell, seed) for seed in range(n_seeds))
+
+
+def table(default: pd.Series, judged: pd.DataFrame) -> str:
+    """Count the cells below the line, for the default, the judge's scores, and the better one."""
+    cells = judged.groupby(summary.CELL)[[BY_LOSS, BY_AGREEMENT]].mean()
+    cells.insert(0, "default", default.reindex(cells.index))
+    cells["the better of both"] = cells[[BY_LOSS, BY_AGREEMENT]].max(axis=1)
+    rows = []
+    for name in [*dict.fromkeys(cells.index.get_level_values("data")), "all"]:
+        mine = cells if name == "all" else cells.loc[[name]]
+        found = (f"{mine[kind].mean():.3f} ({(mine[kind] < LINE).sum()})" for kind in cells)
+        rows.append((name, str(len(mine)), *found))
+    return markdown(("data", "cells", *cells.columns), rows)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Parse, judge, print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.judge")
+    parser.add_argument("--seeds", type=int, default=20, help="draws of every cell (20)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"), metavar="FOLDER")
+    parser.add_argument(
+        "--results", type=Path, default=Path("bench-results/accuracy"), metavar="FOLDER"
+    )
+    options = parser.parse_args(arguments)
+    path = options.results / "runs.parquet"
+    if not path.exists():
+        parser.error(f"there are no results at {path}: run python -m benchmarks.accuracy first.")
+    if options.seeds < 1 or options.jobs < 1:
+        parser.error("--seeds and --jobs are at least 1.")
+    default = summary.harmed_auc(read(path))
+    try:
+        judged = Parallel(n_jobs=options.jobs)(
+            delayed(_judged)(cell, seed, options.data)
+            for cell, seed in _runs(default.index, options.seeds)
+        )
+    except Absent as error:
+        parser.error(f"{error}.")
+    print(f"Mean AUC where bad sources do harm, and the number of cells below {LINE}:\n")
+    print(table(default, pd.DataFrame(judged)))
+
+
+if __name__ == "__main__":
+    main()
