@@ -98,11 +98,11 @@ def find_agreement(
     """
     trusted = data.rows(data.reference)
     shares = data.row_shares[trusted]
+    predicted = _predicted(family, models, data.X[trusted])
+    # Only differences matter, and far from zero they would be lost in squares.
+    centre = np.einsum("n,mnk->mk", shares, predicted)[:, None]
     own = _own_agreement(
-        _predicted(family, models, data.X[trusted]),
-        _outcomes(data.y[trusted], data.n_classes),
-        shares,
-        folds,
+        predicted - centre, _outcomes(data.y[trusted], data.n_classes), shares, folds
     )
     average = folds.average(shares)
     parts = []
@@ -112,7 +112,7 @@ def find_agreement(
         rows = np.concatenate([np.arange(data.starts[i], data.starts[i + 1]) for i in some])
         parts.append(
             _agreements(
-                _predicted(family, models, data.X[rows]),
+                _predicted(family, models, data.X[rows]) - centre,
                 _outcomes(data.y[rows], data.n_classes),
                 data.row_shares[rows],
                 data.row_counts[some],
@@ -157,23 +157,30 @@ def _agreements(
     """Measure sources of ``counts`` rows in every set; standard errors are those of set 0."""
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
 
-    def off_mean(of_rows: FloatArray) -> FloatArray:
-        means = np.add.reduceat(shares[:, None] * of_rows, starts, axis=-2)
-        return np.asarray(of_rows - np.repeat(means, counts, axis=-2))
-
     def mean(of_rows: FloatArray) -> FloatArray:
         return np.asarray(np.add.reduceat(shares * of_rows, starts, axis=-1))
 
-    off_predicted, off_outcomes = off_mean(predicted), off_mean(outcomes)
+    def off_mean(of_rows: FloatArray) -> FloatArray:
+        return np.asarray(of_rows - np.repeat(mean(of_rows.T).T, counts, axis=0))
+
+    # One side off its mean is enough for a covariance; predictions of all models are large.
+    off_outcomes = off_mean(outcomes)
+    covariances = mean(np.einsum("mnk,nk->mn", predicted, off_outcomes))
+    ends = starts + counts
+    means = [
+        np.einsum("n,mnk->mk", shares[a:b], predicted[:, a:b])
+        for a, b in zip(starts, ends, strict=True)
+    ]
+    squares = mean(np.einsum("mnk,mnk->mn", predicted, predicted))
+    variances = np.maximum(squares - np.sum(np.square(means), axis=2).T, 0.0)
+    by_row = np.sum(off_mean(np.einsum("m,mnk->nk", average[0], predicted)) * off_outcomes, axis=1)
+    spread = np.maximum(mean(by_row**2) - mean(by_row) ** 2, 0.0)
     sizes = 1.0 / np.add.reduceat(shares**2, starts)
     unbiased = np.where(sizes > 1.5, sizes, np.nan) / np.maximum(sizes - 1.0, 0.5)
-    products = np.sum(off_predicted * off_outcomes, axis=2)
-    by_row = average[0] @ products
-    spread = np.maximum(mean(by_row**2) - mean(by_row) ** 2, 0.0)
     return _Found(
-        average @ mean(products) * unbiased,
+        average @ covariances * unbiased,
         np.sqrt(spread * unbiased / sizes),
-        average @ mean(np.sum(off_predicted**2, axis=2)) * unbiased,
+        average @ variances * unbiased,
     )
 
 
