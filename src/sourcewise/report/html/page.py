@@ -185,7 +185,7 @@ def _sources(report: SourceReport, groups: list[str], unused: list[int]) -> str:
     return f"""
 <section aria-labelledby="ranked"><h2 id="ranked">The sources, ranked</h2>
 <p class="lead">The <b>weight</b> is a source's share in training. The <b>discrepancy</b> says how
-differently models behave on its rows and on yours: 0 is the same, 1 the opposite. A small
+differently models behave on its rows and on yours: 0 is the same, 1 the most there can be. A small
 <b>p-value</b> means that chance alone would hardly produce it.</p>
 <div class="scroll"><table class="sources"><colgroup>{"<col>" * 6}</colgroup>
 <thead><tr>{head}</tr></thead>
