@@ -56,6 +56,7 @@ def test_sentence(letters, sentence):
         "source model",
         "joint model",
         "separating model of class 2",
+        "agreement",
         "features",
     ],
 )

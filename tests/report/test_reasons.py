@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sourcewise import SourceWeightedClassifier
+from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
 from sourcewise.report import reasons as words
@@ -159,7 +159,31 @@ def test_far_features_tell_against_a_source_that_was_set_aside():
     spared = reasons(found, 0, 0.2, np.zeros(4))
     assert spared[1:] == [words.AGREES, words.FEATURES, words.AGREES]
     set_aside = reasons(found, 0, 0.2, np.zeros(4), cutoff=0.05)
-    assert set_aside[1:] == [words.FEATURES, words.FEATURES, words.AGREES]
+    assert set_aside[1:] == [words.FEATURES, words.FEATURES, words.DOUBTFUL]
+
+
+def test_a_source_that_was_set_aside_without_a_small_p_value_is_doubted_if_it_lies_far():
+    # All discrepancies are 0.1, the third's within two standard errors.
+    found = made_up([1.0, 0.4, 0.4], [None] + ["joint model"] * 2, [0.0, 0.04, 0.06])
+    assert reasons(found, 0, 0.2, np.zeros(3))[1:] == [words.AGREES] * 2
+    set_aside = reasons(found, 0, 0.2, np.zeros(3), cutoff=0.05)
+    assert set_aside[1:] == [words.DOUBTFUL, words.AGREES]
+
+
+def test_shuffled_sources_that_were_set_aside_are_not_said_to_agree():
+    rng = np.random.default_rng(0)
+    n = 510
+    X = rng.normal(size=(n, 10))
+    y = X[:, :3] @ [2.0, -1.5, 1.0] + 1.5 * rng.normal(size=n)
+    source = np.repeat(["gold", *(f"v{i}" for i in range(6))], [30, *[80] * 6])
+    for bad in ("v0", "v1", "v2"):
+        y[source == bad] = rng.permutation(y[source == bad])
+    model = SourceWeightedRegressor(reference="gold", random_state=0).fit(X, y, sources=source)
+    found = {row.source: row for row in model.report().sources}
+    for bad in ("v0", "v1", "v2"):
+        assert found[bad].weight < 0.01
+        assert found[bad].reason in words.FOUND
+    assert not {found[good].reason for good in ("v3", "v4", "v5")} & set(words.FOUND)
 
 
 def test_mixed_up_columns_are_named_for_what_they_are():

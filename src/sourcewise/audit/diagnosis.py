@@ -231,7 +231,9 @@ def _classification(
     if shifts and _sizeable(shifts):
         return "feature shift", _shift_words(shifts), rates, both
     if abs(agreement - chance) <= max(3 * noise, 0.2 * room) and apart <= max(3 * apart_noise, 0.1):
-        why = f"{text}, about what chance gives ({chance:.0%}); {beside}, and label rates match."
+        why = (
+            f"{text}, about what chance gives ({chance:.0%}); {beside}, and label rates are close."
+        )
         return "shuffled labels", why.capitalize(), rates, both
     if apart > max(3 * apart_noise, 0.15):
         most = int(np.argmax(here - there))

@@ -12,8 +12,9 @@ AGREES = "agrees with the reference"
 LABELS = "labels disagree with the reference"
 MODEL = "its own model fails on the reference"
 FEATURES = "features are unlike the reference's"
+DOUBTFUL = "may well disagree with the reference"
 TOO_FEW = "too few rows to tell"
-FOUND = (LABELS, MODEL, FEATURES)  # what tells against a source
+FOUND = (LABELS, MODEL, FEATURES, DOUBTFUL)  # what tells against a source
 # The same for a table of 80 columns.
 SHORT = {
     REFERENCE: "the reference",
@@ -21,9 +22,12 @@ SHORT = {
     LABELS: "labels disagree",
     MODEL: "its model fails",
     FEATURES: "features differ",
+    DOUBTFUL: "may disagree",
     TOO_FEW: "too few rows",
 }
 LEVEL = 0.05
+# Standard errors beyond which a source that was set aside is not said to agree.
+DOUBT = 2.0
 # Standard errors that a discrepancy must span to be found at level 0.05 with power 0.8.
 DETECTABLE = 2.8
 
@@ -40,7 +44,8 @@ def reasons(
     A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
     the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
     that the source was set aside. Features that are the witness lie beyond noise, and tell against
-    a source that was set aside without a p-value. Where nothing was found, but labels drawn at
+    a source that was set aside without a p-value. Any other that was set aside, by a discrepancy of
+    more than two standard errors, may well disagree. Where nothing was found, but labels drawn at
     random would not have been found either (they cost the reference's model ``reference_gain``),
     there are too few rows. The standard error of a few rows may be small by luck, so it counts as
     at least what rows like the reference's would have (``expected_errors``).
@@ -52,11 +57,13 @@ def reasons(
     doubtful = far | (discrepancies.p_values < LEVEL)
     found |= others & doubtful & (discrepancies.values >= cutoff)
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
+    doubted = discrepancies.values > np.maximum(cutoff, DOUBT * errors)
     return [
         REFERENCE
         if not others[i]
         else _reason(
             bool(found[i]),
+            bool(doubted[i]),
             discrepancies.witnesses[i],
             float(errors[i]),
             reference_gain,
@@ -65,12 +72,14 @@ def reasons(
     ]
 
 
-def _reason(found: bool, witness: Witness, error: float, gain: float) -> str:
+def _reason(found: bool, doubted: bool, witness: Witness, error: float, gain: float) -> str:
     if found and witness == FAR:
         return FEATURES
     if found:
         fails = witness.hypothesis == "source model" and witness.worse_on == "reference"
         return MODEL if fails else LABELS
+    if doubted:
+        return DOUBTFUL
     return TOO_FEW if DETECTABLE * error > gain else AGREES
 
 

@@ -116,6 +116,9 @@ EVIDENCE = {
     ("joint model", ""): (
         "A model trained on your reference does worse on it once it has seen this source."
     ),
+    ("agreement", ""): (
+        "What a model of your reference knows shows less in this source's labels than in yours."
+    ),
     ("features", ""): "Its features are spread unlike your reference's and those of other sources.",
     ("separating model", ""): (
         "A model was found that tells this source's labels from your reference's."

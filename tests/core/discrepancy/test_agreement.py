@@ -193,6 +193,31 @@ def test_real_targets():
     assert flipped > 1.7
 
 
+def test_one_target_far_off_does_not_decide():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(300, 3)), np.ones(300)])
+    y = X[:, 0] + 0.5 * rng.normal(size=300) + 1e9
+    source = np.repeat([0, 1, 2], [100, 100, 100])
+    y[source == 2] = rng.permutation(y[source == 2])
+    highest = [np.flatnonzero(source == i)[np.argmax(X[source == i, 0])] for i in (1, 2)]
+    for size in (1e2, 1e300):
+        y[highest] = [-size, size]  # the wrong way in the clean source, the right one in the other
+        data, _ = group_rows(X, y, source, reference=0, n_classes=0)
+        with np.errstate(all="raise"):
+            found, _ = agreement_of(data, family=RidgeFamily(np.array([1.0])))
+        clean, shuffled = found.missing[0]
+        assert clean < 0.5 < shuffled
+        assert (found.missing_errors < 0.3).all()
+
+
+def test_errors_end_where_the_limits_are():
+    own, error = np.array([1.0]), np.array([0.0])
+    values = np.array([[5.0, 0.5, -1e9, 1.0]])
+    found = Agreement(values, np.ones((1, 4)), np.array([0.5, 0.1, 1e12, 0.2]), own, error)
+    # Clearly more than enough; within limits; nothing is known; at the limit.
+    np.testing.assert_allclose(found.missing_errors, [0.0, 0.1, 1.0, 0.1])
+
+
 def test_repeats_are_averaged():
     data = make([30, 40, 40])
     both, folds = agreement_of(data, n_repeats=2)

@@ -98,7 +98,7 @@ def test_the_witness_is_whoever_says_most():
     )
     assert witnesses(found) == [
         "joint model",
-        "reference model",
+        "agreement",
         "source model",
         "features",
         "joint model",
@@ -108,6 +108,7 @@ def test_the_witness_is_whoever_says_most():
 def test_standard_errors_are_those_of_whoever_speaks():
     found = findings(
         pull_error=0.2,
+        missing=1.0,
         missing_error=[0.0, 0.5, 0.0, 0.0, 0.0],
         b=[-1.0, -1.0, 2.0, np.nan, 0.1],
         error_b=[0.1, 0.1, 0.1, np.nan, 0.1],

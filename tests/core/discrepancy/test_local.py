@@ -248,3 +248,7 @@ def test_cauchy_combination_keeps_the_level_for_equal_and_for_independent_tests(
     independent = np.random.default_rng(0).random((20_000, 6))
     combined = from_cauchy(to_cauchy(independent).mean(axis=1))
     assert stats.kstest(combined, "uniform").pvalue > 0.01
+
+
+def test_a_test_without_any_difference_does_not_outvote_one_with_a_large_one():
+    assert from_cauchy(to_cauchy(np.array([1e-5, 1.0])).mean()) < 1e-4

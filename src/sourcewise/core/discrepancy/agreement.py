@@ -6,9 +6,9 @@ regression, prediction and target), the *agreement* of a model with some rows is
 .. math:: A_i = \sum_k \operatorname{Cov}_i(h_k, y_k) .
 
 It is by how much the loss would rise if the source's labels were shuffled among its rows. A mean
-loss depends on how frequent each class is in a source, which is as often luck or nature as it is a
-fault; an agreement does not. Labels that are shuffled, confused or all the same, and features that
-do not belong to them, bring it to about zero, flipped labels below.
+loss goes with how frequent each class is in a source, which is as often luck or nature as it is a
+fault; an agreement hardly does, unless a class is rare. Labels that are shuffled, confused or all
+the same, and features that do not belong to them, bring it to about zero, flipped labels below.
 
 Rows that the model tells less apart than the reference's cannot agree with it as much. What may be
 expected of a source is the reference's own agreement, times the ratio of the predictions' variances
@@ -30,6 +30,7 @@ from sourcewise.core.family import Family
 
 # An agreement of the reference's own that is smaller is not told from none.
 BEYOND_NOISE = 2.0
+FARTHEST = 4.0
 # Labels that have nothing to do with the features miss all of it, flipped ones twice as much.
 MOST_MISSING = 2.0
 
@@ -74,19 +75,24 @@ class Agreement:
 
         Nothing is missing where nothing is known.
         """
-        lacking = (self.expected - self.values) / self._whole[:, None]
-        return np.asarray(np.nan_to_num(np.clip(lacking, 0.0, MOST_MISSING), nan=0.0))
+        return _within_limits((self.expected - self.values) / self._whole[:, None])
 
     @property
     def missing_errors(self) -> FloatArray:
-        """Standard errors of the shares in set 0."""
-        return np.asarray(np.hypot(np.nan_to_num(self.errors), self.own_errors[0]) / self._whole[0])
+        """Standard errors of the shares in set 0, as far as the limits leave room for them."""
+        lacking = (self.expected[0] - self.values[0]) / self._whole[0]
+        errors = np.hypot(self.errors, self.own_errors[0]) / self._whole[0]
+        return 0.5 * (_within_limits(lacking + errors) - _within_limits(lacking - errors))
 
     @property
     def _whole(self) -> FloatArray:
         """Agreement that shares are told of, in every set."""
         least = np.maximum(BEYOND_NOISE * self.own_errors, np.finfo(float).tiny)
         return np.asarray(np.maximum(self.own, least))
+
+
+def _within_limits(shares: FloatArray) -> FloatArray:
+    return np.asarray(np.nan_to_num(np.clip(shares, 0.0, MOST_MISSING), nan=0.0))
 
 
 def find_agreement(
@@ -101,9 +107,8 @@ def find_agreement(
     predicted = _predicted(family, models, data.X[trusted])
     # Only differences matter, and far from zero they would be lost in squares.
     centre = np.einsum("n,mnk->mk", shares, predicted)[:, None]
-    own = _own_agreement(
-        predicted - centre, _outcomes(data.y[trusted], data.n_classes), shares, folds
-    )
+    outcomes = _outcomes(data, np.array([data.reference]))
+    own = _own_agreement(predicted - centre, outcomes, shares, folds)
     average = folds.average(shares)
     parts = []
     positions = np.asarray(asked, dtype=np.intp)
@@ -113,7 +118,7 @@ def find_agreement(
         parts.append(
             _agreements(
                 _predicted(family, models, data.X[rows]) - centre,
-                _outcomes(data.y[rows], data.n_classes),
+                _outcomes(data, some),
                 data.row_shares[rows],
                 data.row_counts[some],
                 average,
@@ -190,6 +195,15 @@ def _predicted(family: Family, models: Any, X: FloatArray) -> FloatArray:
     return predicted if predicted.ndim == 3 else predicted[:, :, None]
 
 
-def _outcomes(y: Any, n_classes: int) -> FloatArray:
-    """Return the classes' indicators, or the targets, as columns."""
-    return np.eye(n_classes)[y] if n_classes else np.asarray(y, dtype=float)[:, None]
+def _outcomes(data: SourceData, sources: IntArray) -> FloatArray:
+    """Return the classes' indicators, or the targets, of some sources' rows as columns.
+
+    Targets are told from the median of their source. One row far off must not decide, so none
+    counts as farther than `FARTHEST` standard deviations of the reference's.
+    """
+    targets = [data.y[data.rows(i)] for i in sources]
+    if data.n_classes:
+        return np.asarray(np.eye(data.n_classes)[np.concatenate(targets)])
+    farthest = FARTHEST * np.std(data.y[data.rows(data.reference)])
+    off = np.concatenate([y - np.median(y) for y in targets])
+    return np.asarray(np.clip(off, -farthest, farthest)[:, None])

@@ -27,7 +27,7 @@ from sourcewise.core.discrepancy.agreement import Agreement
 from sourcewise.core.discrepancy.features import beyond_nearest
 from sourcewise.core.discrepancy.local import TwoSided
 from sourcewise.core.discrepancy.pull import Pulls
-from sourcewise.core.discrepancy.result import FAR, Discrepancies, Witness
+from sourcewise.core.discrepancy.result import FAR, LACKING, Discrepancies, Witness
 
 # A pull is about twice a discrepancy.
 PULLED = 0.5
@@ -91,7 +91,7 @@ def _within_limits(values: FloatArray) -> FloatArray:
 # In the order of the parts.
 WITNESSES = (
     Witness("joint model", "reference"),
-    Witness("reference model", "source"),
+    LACKING,
     Witness("source model", "reference"),
     FAR,
 )

@@ -32,6 +32,7 @@ from scipy.special import gammainc, gammaincc
 from sourcewise.core.data import FloatArray
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 
+LARGEST_P = 0.999  # larger ones say no more than that nothing was found
 LEAST_SKEW = 1e-3  # below, the gamma distribution is normal to all digits that matter
 
 
@@ -130,8 +131,12 @@ def two_sample_p_values(first: Sample, second: Sample) -> FloatArray:
 
 
 def to_cauchy(p_values: FloatArray) -> FloatArray:
-    """Cauchy quantile of each p-value; averages of these have the same law under no difference."""
-    return np.asarray(np.tan((0.5 - np.clip(p_values, 1e-15, 1.0 - 1e-6)) * np.pi))
+    """Cauchy quantile of each p-value; averages of these have the same law under no difference.
+
+    A test that finds no difference at all must not outvote one that does: where a model is at the
+    loss's limit on both sides its p-value is exactly 1, and the quantile of that is minus infinity.
+    """
+    return np.asarray(np.tan((0.5 - np.clip(p_values, 1e-15, LARGEST_P)) * np.pi))
 
 
 def from_cauchy(statistic: FloatArray) -> FloatArray:

@@ -19,8 +19,9 @@ class Witness:
     hypothesis : str
         ``"reference model"``, ``"source model"``, ``"joint model"`` (of the reference and the
         source), ``"separating model"`` (with ``" of class <code>"`` appended when there are more
-        than two classes), ``"features"`` where none was needed to tell source and reference apart,
-        or ``"none"`` for the reference itself.
+        than two classes), ``"agreement"`` where the reference's model knows less of the source's
+        labels, ``"features"`` where no model was needed to tell source and reference apart, or
+        ``"none"`` for the reference itself.
     worse_on : str
         ``"source"`` or ``"reference"``: where that hypothesis has the larger loss; empty for the
         reference itself.
@@ -31,6 +32,7 @@ class Witness:
 
 
 NO_WITNESS = Witness("none", "")
+LACKING = Witness("agreement", "source")
 FAR = Witness("features", "source")
 
 
