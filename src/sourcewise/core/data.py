@@ -71,6 +71,10 @@ class SourceData:
         """Rows of one source."""
         return slice(int(self.starts[source]), int(self.starts[source + 1]))
 
+    def rows_of(self, sources: Sequence[int] | IntArray) -> IntArray:
+        """Rows of some sources, one after the other."""
+        return np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in sources])
+
     def slices(self) -> Iterator[slice]:
         """Rows of every source in turn."""
         return (self.rows(i) for i in range(self.n_sources))
@@ -80,7 +84,7 @@ class SourceData:
         positions = [int(i) for i in sources]
         if positions == list(range(self.n_sources)):
             return self
-        rows = np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in positions])
+        rows = self.rows_of(positions)
         counts = self.row_counts[positions]
         return SourceData(
             self.X[rows],

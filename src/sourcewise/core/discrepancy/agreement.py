@@ -1,4 +1,4 @@
-r"""How well the reference's model knows a source's labels, whatever their frequencies.
+r"""How well the reference's model knows a source's labels.
 
 With :math:`h` the predicted probabilities and :math:`y` the indicators of the classes (or, for
 regression, prediction and target), the *agreement* of a model with some rows is their covariance,
@@ -30,7 +30,7 @@ from sourcewise.core.family import Family
 
 # An agreement of the reference's own that is smaller is not told from none.
 BEYOND_NOISE = 2.0
-FARTHEST = 4.0
+FARTHEST = 4.0  # standard deviations: a single target beyond must not decide
 # Labels that have nothing to do with the features miss all of it, flipped ones twice as much.
 MOST_MISSING = 2.0
 
@@ -114,7 +114,7 @@ def find_agreement(
     positions = np.asarray(asked, dtype=np.intp)
     for block in row_blocks(data.row_counts[positions]):
         some = positions[block]
-        rows = np.concatenate([np.arange(data.starts[i], data.starts[i + 1]) for i in some])
+        rows = data.rows_of(some)
         parts.append(
             _agreements(
                 _predicted(family, models, data.X[rows]) - centre,
@@ -142,8 +142,7 @@ def _own_agreement(
     off_outcomes = outcomes - (seen @ outcomes)[:, None]
     by_row = folds.cross_fitted(np.sum(off_predicted * off_outcomes, axis=2))
     squares = folds.cross_fitted(np.sum(off_predicted**2, axis=2))
-    set_shares = np.where(np.isnan(by_row), 0.0, shares)
-    set_shares /= set_shares.sum(axis=1, keepdims=True)
+    set_shares = folds.set_shares(shares)
     by_row = np.nan_to_num(by_row)
     values = np.sum(set_shares * by_row, axis=1)
     spread = np.maximum(np.sum(set_shares * by_row**2, axis=1) - values**2, 0.0)

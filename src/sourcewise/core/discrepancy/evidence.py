@@ -22,7 +22,7 @@ from sourcewise.core.discrepancy.local import (
     two_sample_p_values,
 )
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.family import Family, kept_shares
+from sourcewise.core.family import Family
 from sourcewise.core.folds import stratified_folds
 
 BLOCK_ROWS = 4096  # rows whose losses under all reference models are held at a time
@@ -111,11 +111,12 @@ def reference_evidence(
     models = fit_fold_models(X, y, shares, folds, family, setting)
     all_losses = row_loss(family.predict(models, X), y)
 
-    set_shares = np.stack([shares, *(kept_shares(shares, out) for out in folds.held_out)])
     losses = folds.cross_fitted(all_losses)
     tested = np.concatenate([folds.models_of(r) for r in range(len(folds.folds))])
     held_out = _sample(all_losses[tested], np.where(left_out[tested], shares, 0.0))
-    return ReferenceEvidence(models, folds.average(shares), losses, set_shares, tested, held_out)
+    return ReferenceEvidence(
+        models, folds.average(shares), losses, folds.set_shares(shares), tested, held_out
+    )
 
 
 def fit_fold_models(
@@ -199,7 +200,7 @@ def _ask(
 ) -> SourceEvidence:
     """Ask some sources at once: every sum below runs over the rows of each of them."""
     counts = data.row_counts[np.asarray(asked, dtype=np.intp)]
-    rows = np.concatenate([np.arange(data.starts[i], data.starts[i + 1]) for i in asked])
+    rows = data.rows_of(asked)
     X, y, shares = data.X[rows], data.y[rows], data.row_shares[rows]
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
     owner = np.repeat(np.arange(len(asked)), counts)

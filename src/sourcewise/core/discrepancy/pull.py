@@ -69,18 +69,16 @@ def find_pulls(
     weights = folds.training_weights(shares)
     losses_alone = row_loss(family.predict(alone, X), y)
 
-    sets = folds.cross_fitted(np.zeros(losses_alone.shape))
-    set_shares = np.where(np.isnan(sets), 0.0, shares)
-    set_shares /= set_shares.sum(axis=1, keepdims=True)
+    set_shares = folds.set_shares(shares)
     set_sizes = 1.0 / np.sum(set_shares**2, axis=1)
     positions = np.asarray(asked, dtype=np.intp)
     say = np.minimum(data.sizes[positions], size)
-    values = np.empty((len(sets), len(asked)))
+    values = np.empty((len(set_shares), len(asked)))
     errors = np.empty_like(values)
     for block in row_blocks(data.row_counts[positions] + len(y)):
         some = positions[block]
         counts = data.row_counts[some]
-        rows = np.concatenate([np.arange(data.starts[i], data.starts[i + 1]) for i in some])
+        rows = data.rows_of(some)
         joint = family.fit_beside(
             (X, y),
             weights,

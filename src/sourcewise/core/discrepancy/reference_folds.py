@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.family import kept_shares
 from sourcewise.core.folds import stratified_folds
 
 
@@ -82,6 +83,10 @@ class ReferenceFolds:
         They add up to the effective number of rows seen, as if all rows were equal.
         """
         return np.asarray(np.where(self.left_out, 0.0, shares).T / np.sum(shares**2))
+
+    def set_shares(self, shares: FloatArray) -> FloatArray:
+        """Row shares of every set, (n_sets, n_reference_rows): the rows left out have none."""
+        return np.stack([shares, *(kept_shares(shares, out) for out in self.held_out)])
 
     def average(self, shares: FloatArray) -> FloatArray:
         """How every set averages the models' losses on other rows, (n_sets, n_models)."""
