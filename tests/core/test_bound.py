@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sourcewise.core.bound import (
+from sourcewise.core.bound import generalization_bound
+from sourcewise.core.complexity import (
     dudley_complexity,
-    generalization_bound,
     linear_complexity,
     monte_carlo_complexity,
     vc_complexity,
@@ -111,7 +111,7 @@ def test_monte_carlo_supremum_is_attained_by_a_model_of_the_class():
 def test_monte_carlo_does_not_depend_on_how_rows_are_cut(monkeypatch):
     X = np.ones((50, 1))
     whole = monte_carlo_complexity(X, np.zeros(50, int), 1, n_draws=20_000, random_state=0)
-    monkeypatch.setattr("sourcewise.core.bound._SIGNS_AT_ONCE", 20_000 * 7)
+    monkeypatch.setattr("sourcewise.core.complexity._SIGNS_AT_ONCE", 20_000 * 7)
     cut = monte_carlo_complexity(X, np.zeros(50, int), 1, n_draws=20_000, random_state=0)
     np.testing.assert_allclose(whole, cut, rtol=0.03)
 
