@@ -166,14 +166,7 @@ def generalization_bound(
 
     Examples
     --------
-    >>> from sourcewise.core.complexity import (
-    Floats,
-    dudley_complexity,
-    linear_complexity,
-    monte_carlo_complexity,
-    vc_complexity,
-    )
-    from sourcewise.core.weights import solve_weights, theory_trade_off
+    >>> from sourcewise.core.weights import solve_weights, theory_trade_off
     >>> d, m = [0.0, 0.02, 0.5], [1_000, 50_000, 100_000]
     >>> bound = generalization_bound(solve_weights(d, m, theory_trade_off()), d, m, radius=1.0)
     >>> print(bound)
