@@ -135,3 +135,14 @@ def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
     # However far: not beyond the largest loss, and no farther than it is likely to do harm.
     remote = judged_alike(findings(**pulls, distances=1e6 * distances))
     np.testing.assert_allclose(remote - near, wrong_way, atol=1e-4)
+
+
+def test_where_all_lie_far_features_count_against_sources_that_pull_the_wrong_way():
+    pulls = {"pull": [-0.04, -0.02, 0.0, 0.02, 0.04], "pull_error": 0.02, "missing": 1.0}
+    near, far = (judged_alike(findings(**pulls, distances=d)) for d in (0.0, 4.0))
+    # Twice the cumulative normal probabilities at 1 and 2, less one.
+    np.testing.assert_allclose(
+        far - near, 4.0 * FARNESS * np.array([0, 0, 0, 0.6827, 0.9545]), atol=1e-4
+    )
+    # They may all differ by nature: that the features are to blame is not said.
+    assert "features" not in witnesses(findings(**pulls, distances=1e6))

@@ -11,8 +11,9 @@ fault; an agreement hardly does, unless a class is rare. Labels that are shuffle
 the same, and features that do not belong to them, bring it to about zero, flipped labels below.
 
 Rows that the model tells less apart than the reference's cannot agree with it as much. What may be
-expected of a source is the reference's own agreement, times the ratio of the predictions' variances
-:math:`V` if that is less than 1: a model that is right there too would find just that.
+expected of a source is the agreement that the reference's correlation of predictions and labels
+would give there: the reference's own, times the ratio of the predictions' standard deviations if
+that is less than 1.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Agreement:
     values : array of shape (n_sets, n_sources)
         NaN for a source of one row.
     expected : array of shape (n_sets, n_sources)
-        What they would be if the model were as right on the source as it is on the reference.
+        What they would be if predictions and labels were correlated as they are in the reference.
     errors : array of shape (n_sources,)
         Standard errors of the values in set 0, the models held fixed.
     own : array of shape (n_sets,)
@@ -126,7 +127,7 @@ def find_agreement(
         )
     theirs = _Found(*(np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)))
     least = np.maximum(own.variances, np.finfo(float).tiny)
-    told_apart = np.minimum(theirs.variances / least[:, None], 1.0)
+    told_apart = np.sqrt(np.minimum(theirs.variances / least[:, None], 1.0))
     return Agreement(
         theirs.values, own.values[:, None] * told_apart, theirs.errors, own.values, own.errors
     )

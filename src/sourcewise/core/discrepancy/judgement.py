@@ -2,17 +2,20 @@ r"""Discrepancies from all that both looks have found.
 
 .. math::
 
-    d_i = k_i + \min\big(\tfrac1{20} f_i, 1\big) \, \Phi\big(g_i / s(g_i)\big), \qquad
-    k_i = \tfrac12 \big(g_i + s(g_i)\big) + \tfrac25 L_0 r_i
+    d_i &= k_i + \max\big( \tfrac1{20} f_i \, \pi_i, \; \tfrac1{20} u_i \, (2 \pi_i - 1) \big),
+    \qquad \pi_i = \Phi\big(g_i / s(g_i)\big), \\
+    k_i &= \tfrac12 \big(g_i + s(g_i)\big) + \tfrac25 L_0 r_i
           + \tfrac14 \max\big(b_i - 3 s(b_i), 0\big),
 
-both :math:`k_i` and :math:`d_i` never quite zero, and never more than 1, as losses are.
+both :math:`k_i` and :math:`d_i` never quite zero, and never more than 1, as losses are; the same
+goes for each of the two twentieths.
 
 :math:`g_i` is the source's pull, a lower estimate of twice the discrepancy. :math:`r_i` is how much
 of the reference's agreement with its own model the source lacks, :math:`L_0` what knowing nothing
-costs. The source's own model speaks through :math:`b_i`, where it is beyond doubt. :math:`f_i` is
-how much farther its features lie than those of the nearest sources, which counts as far as the
-source is likely to pull the wrong way.
+costs. The source's own model speaks through :math:`b_i`, where it is beyond doubt. :math:`u_i` is
+how far its features lie, :math:`f_i` how much farther than those of the nearest sources. That
+excess counts as far as the source is likely to pull the wrong way, with probability
+:math:`\pi_i`; the whole distance as far as that is likelier than not.
 """
 
 from __future__ import annotations
@@ -67,21 +70,35 @@ class Findings:
 
 def judge(findings: Findings, chosen_set: int = 0) -> FloatArray:
     """Return the discrepancies of one set."""
-    pulled, missed, failed, far = _parts(findings, chosen_set)
-    return _within_limits(_within_limits(pulled + missed + failed) + far)
+    pulled, missed, failed, farther = _parts(findings, chosen_set)
+    wrong_way = _wrong_way(findings.pulls, chosen_set)
+    far = _far(findings.distances) * np.maximum(2.0 * wrong_way - 1.0, 0.0)
+    return _within_limits(_within_limits(pulled + missed + failed) + np.maximum(farther, far))
 
 
 def _parts(findings: Findings, s: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return what pulls, agreement, sources' own models and features each say, in set ``s``."""
+    """Return what pulls, agreement, sources' own models and features each say, in set ``s``.
+
+    Features are witnesses by what exceeds the nearest sources only: where all lie far, they do not
+    tell a source with wrong labels from others.
+    """
     pulls, sides = findings.pulls, findings.sides[s]
-    wrong_way = ndtr(pulls.values[s] / np.maximum(pulls.errors[s], 1e-9))
     beyond_doubt = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=0.0)
     return (
         PULLED * pulls.upper[s],
         MISSED * findings.know_nothing * findings.agreement.missing[s],
         FAILED * np.maximum(beyond_doubt, 0.0),
-        np.minimum(FARNESS * beyond_nearest(findings.distances), 1.0) * wrong_way,
+        _far(beyond_nearest(findings.distances)) * _wrong_way(pulls, s),
     )
+
+
+def _wrong_way(pulls: Pulls, s: int) -> FloatArray:
+    """Return how likely each source is to pull the wrong way."""
+    return np.asarray(ndtr(pulls.values[s] / np.maximum(pulls.errors[s], 1e-9)))
+
+
+def _far(distances: FloatArray) -> FloatArray:
+    return np.asarray(np.minimum(FARNESS * distances, 1.0))
 
 
 def _within_limits(values: FloatArray) -> FloatArray:
