@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import binom, norm
+from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
@@ -119,6 +120,26 @@ def test_a_model_uses_the_average_and_says_so(class_pool, kind):
     )
     assert "(mostly)" not in str(fixed.report())
     assert "an average over" not in fixed.report().to_html()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_regularisation_is_chosen_for_the_weights_that_are_used(seed):
+    # Targets ten times too large: a model of all rows that is shrunk to a tenth does well on
+    # validation rows, and without these rows some trade-offs let the sources in.
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(["gold", *"abcdefgh"], [80, *[120] * 8])
+    X = rng.normal(size=(len(sources), 10))
+    y = X[:, :5] @ np.full(5, 5**-0.5) + rng.normal(size=len(sources))
+    y[sources != "gold"] *= 10.0
+    model = SourceWeightedRegressor(reference="gold", random_state=0)
+    found = model.fit(X, y, sources=sources)
+    alone = clone(model).set_params(trade_off=0.0).fit(X, y, sources=sources)
+    if found.source_weights_[0] == 1.0:
+        assert found.C_ == alone.C_
+        np.testing.assert_allclose(found.coef_, alone.coef_, atol=1e-4)
+    truth = X[sources == "gold", :5] @ np.full(5, 5**-0.5)
+    losses = [np.mean((one.predict(X[sources == "gold"]) - truth) ** 2) for one in (found, alone)]
+    assert losses[0] < losses[1] + 0.15
 
 
 def test_the_paper_takes_one_trade_off(class_pool):

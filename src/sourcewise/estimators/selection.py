@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -92,30 +92,47 @@ def select(
 ) -> tuple[Selection, Any]:
     """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
 
-    Whoever knows some of the fits already may bring a ``fit`` of their own, from weightings to
-    models under all settings. Also returns the chosen pair's model of the first fold, which the
+    Where weights are averaged over the trade-offs, the regularisation is then chosen once more,
+    for the average. Whoever knows some of the fits already may bring a ``fit`` of their own, from
+    weightings to models under all settings. Also returns a model of the first fold, which the
     final one will be near, or None where nothing had to be chosen.
     """
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
         nothing = np.full((1, 1), np.nan)
         return Selection(trade_offs, settings, nothing, (0, 0), np.ones(1)), None
-    X, y = pool.trusted
     problems, same = candidates(pool, measured, trade_offs)
-    if fit is not None:
-        models = fit(problems)
-    else:
-        models = pool.family.fit_grid(
-            problems, settings, on_fit=counter("selection", len(problems.weights) * len(settings))
-        )
-    losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
-    losses = losses.reshape(len(problems.weights), len(settings), -1)[same]
-    losses = losses.reshape(len(held_out), len(trade_offs) * len(settings), -1)
+    once_more = pool.protocol.averaged and len(settings) > 1
+    if fit is None:
+        n_fits = (len(problems.weights) + once_more * len(held_out)) * len(settings)
+        on_fit = counter("selection", n_fits)
+
+        def fit(problems: WeightedProblems) -> Any:
+            return pool.family.fit_grid(problems, settings, on_fit=on_fit)
+
+    models, of_problems = _fit_and_judge(pool, problems, fit)
+    losses = of_problems[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
     per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
     shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
     selection = _pick(pool, per_row @ shares, 1.0 / np.sum(shares**2), trade_offs)
-    near = int(same[selection.chosen[0]]) * len(settings) + selection.chosen[1]
+    first = int(same[selection.chosen[0]])
+    if once_more:
+        problems = _averaged(pool, measured, selection)
+        models, losses = _fit_and_judge(pool, problems, fit)
+        best = int(np.argmin(_average_held_out(losses, pool) @ shares))
+        selection, first = replace(selection, chosen=(selection.chosen[0], best)), 0
+    near = first * len(settings) + selection.chosen[1]
     return selection, models[near : near + 1]
+
+
+def _fit_and_judge(
+    pool: Pool, problems: WeightedProblems, fit: Callable[[WeightedProblems], Any]
+) -> tuple[Any, np.ndarray]:
+    """Models, and their losses on the reference, (n_problems, n_settings, n_rows)."""
+    X, y = pool.trusted
+    models = fit(problems)
+    losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
+    return models, losses.reshape(len(problems.weights), len(pool.family.settings), -1)
 
 
 def candidates(
@@ -127,14 +144,9 @@ def candidates(
     once.
     """
     data, held_out = pool.data, pool.folds.held_out
-    shares = data.row_shares[data.rows(data.reference)]
     weights = np.empty((len(held_out), len(trade_offs), data.n_sources))
     totals = np.empty((len(held_out), len(trade_offs)))
-    sizes = data.sizes
-    counts = data.row_counts.copy()
-    for v, mask in enumerate(held_out):
-        sizes[data.reference] = 1.0 / np.sum(kept_shares(shares, mask) ** 2)
-        counts[data.reference] = np.sum(~mask)
+    for v, (sizes, counts) in enumerate(_without_folds(pool)):
         values = np.insert(measured.without_fold[v], data.reference, 0.0)
         problem = WeightProblem.from_sources(values, sizes)
         for k, trade_off in enumerate(trade_offs):
@@ -146,6 +158,32 @@ def candidates(
     _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     problems = WeightedProblems(data, flat[first], totals.ravel()[first], held_out, fold[first])
     return problems, same.ravel()
+
+
+def _averaged(pool: Pool, measured: Measured, selection: Selection) -> WeightedProblems:
+    """Weightings of all folds by the weights that will be used.
+
+    With a fold left out a trade-off may let sources in that it keeps out in the end, and what is
+    best for those is not best for the final weights.
+    """
+    data, held_out = pool.data, pool.folds.held_out
+    values = np.insert(measured.result.values, data.reference, 0.0)
+    weights, _ = selection.weigh(values, data.sizes)
+    effective = pool.protocol.effective_total
+    totals = [total_weight(weights, *without, effective) for without in _without_folds(pool)]
+    repeated = np.tile(weights, (len(held_out), 1))
+    return WeightedProblems(data, repeated, np.array(totals), held_out, np.arange(len(held_out)))
+
+
+def _without_folds(pool: Pool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Effective sizes and numbers of rows of all sources, without each validation fold."""
+    data = pool.data
+    shares = data.row_shares[data.rows(data.reference)]
+    for mask in pool.folds.held_out:
+        sizes, counts = data.sizes.copy(), data.row_counts.copy()
+        sizes[data.reference] = 1.0 / np.sum(kept_shares(shares, mask) ** 2)
+        counts[data.reference] = np.sum(~mask)
+        yield sizes, counts
 
 
 def total_weight(
@@ -176,7 +214,7 @@ def _pick(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -
     used[chosen[0]] = 1.0
     if pool.protocol.averaged and len(trade_offs) > 1:
         used = _shares(pool, losses.min(axis=1), size, trade_offs)
-        chosen = (int(np.argmax(used)), int(np.argmin(used @ losses)))
+        chosen = (int(np.argmax(used)), chosen[1])
     return Selection(trade_offs, pool.family.settings, losses, chosen, used)
 
 
