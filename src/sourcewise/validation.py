@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import warnings
 from difflib import get_close_matches
 from typing import Any
 
@@ -35,6 +36,10 @@ LABEL_UNSEEN = (
     "trusted rows with that label or drop its rows."
 )
 SOURCE_UNNAMED = "Row {row} has no source name (it is {value!r}); name every row's source."
+SOURCES_NOT_GIVEN = (
+    "No sources were given, so every row counts as one of the reference {reference!r}; pass "
+    "sources= to fit, in cross-validation by params= with scikit-learn's metadata routing enabled."
+)
 SOURCES_SHAPE = "sources must name every row's source: a list or array of {rows} names; got {got}."
 SOURCE_UNHASHABLE = (
     "Row {row} has the source {value!r}, which cannot be a name; use texts, numbers or tuples."
@@ -234,6 +239,12 @@ def check_hashable(name: Any, row: int) -> None:
 def _is_missing(value: Any) -> bool:
     # pandas.NA is compared by name: it is neither equal nor unequal to anything.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def warn_without_sources(reference: Any) -> None:
+    """Warn that nobody but the reference is there, unless its name is the estimators' default."""
+    if reference != "reference":
+        warnings.warn(SOURCES_NOT_GIVEN.format(reference=reference), UserWarning, stacklevel=4)
 
 
 def check_reference(names: list[Any], reference: Any) -> int:

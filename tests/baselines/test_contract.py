@@ -81,7 +81,8 @@ def test_two_sources_one_source_and_no_sources(each, protocol, pool):
     assert model.score(X, y) > 0.7
     trusted = sources == "gold"
     named = clone(model).fit(X[trusted], y[trusted], sources=sources[trusted])
-    alone = clone(model).fit(X[trusted], y[trusted])
+    with pytest.warns(UserWarning, match="No sources were given"):
+        alone = clone(model).fit(X[trusted], y[trusted])
     np.testing.assert_allclose(named.predict_proba(X), alone.predict_proba(X))
     if each not in (ComponentMedian, ProbabilityMedian, FLTrust):
         assert alone.score(X, y) > 0.7

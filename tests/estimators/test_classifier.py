@@ -125,7 +125,8 @@ class TestSourceNames:
 
     def test_none_means_all_rows_are_trusted(self, class_pool):
         X, y, _ = class_pool({"gold": 60})
-        model = classifier().fit(X, y)
+        with pytest.warns(UserWarning, match="every row counts as one of the reference 'gold'"):
+            model = classifier().fit(X, y)
         assert model.sources_.tolist() == ["gold"]
         assert model.source_weights_.tolist() == [1.0]
         assert model.trade_off_ == theory_trade_off()
@@ -241,11 +242,11 @@ class TestTradeOff:
         model = classifier(trade_off="theory").fit(X, y, sources=sources)
         assert model.trade_off_ == theory_trade_off()
 
-    @pytest.mark.parametrize("sources", [None, "gold"])
-    def test_a_number_is_taken_as_given_even_with_one_source(self, class_pool, sources):
+    def test_a_number_is_taken_as_given_even_with_one_source(self, class_pool):
         X, y, names = class_pool({"gold": 40})
-        model = classifier(trade_off=0.5).fit(X, y, sources=None if sources is None else names)
-        assert model.trade_off_ == 0.5
+        assert classifier(trade_off=0.5).fit(X, y, sources=names).trade_off_ == 0.5
+        unnamed = SourceWeightedClassifier(trade_off=0.5, random_state=0)
+        assert unnamed.fit(X, y).trade_off_ == 0.5
 
     def test_the_choice_is_made_on_the_reference(self, class_pool):
         # All others are bad, and there are many of them.

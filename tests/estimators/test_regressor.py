@@ -49,7 +49,7 @@ def test_trade_off_zero_is_ridge_regression_on_the_reference(number_pool):
     model = regressor(trade_off=0).fit(X, y, sources=sources)
     np.testing.assert_array_equal(model.source_weights_, [1.0, 0.0, 0.0])
     gold = sources == "gold"
-    alone = regressor().fit(X[gold], y[gold])
+    alone = regressor().fit(X[gold], y[gold], sources=sources[gold])
     np.testing.assert_allclose(model.coef_, alone.coef_, rtol=1e-8)
     # The same in scikit-learn's terms: sum of squares plus |w|^2 / C in the scaled features.
     deviation = X[gold].std(axis=0)

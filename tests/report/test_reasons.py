@@ -5,9 +5,10 @@ import pytest
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
+from sourcewise.core.discrepancy.result import LACKING, NO_WITNESS, Witness
 from sourcewise.report import reasons as words
 from sourcewise.report.reasons import reasons, survives
+from sourcewise.report.verdict import verdict
 
 
 def draw(n, rng, weights):
@@ -198,3 +199,28 @@ def test_mixed_up_columns_are_named_for_what_they_are():
     found = reasons_of(pool)
     assert found["mixed up"] == words.FEATURES
     assert {found[name] for name in ("one", "two", "three")} == {words.AGREES}
+
+
+def test_rightly_labelled_rows_from_elsewhere_are_not_said_to_be_mislabelled():
+    # Three tenths of the range: harder rows, which p-values notice, and labels that are right.
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        sources = np.repeat(["gold", *"abcd"], [80, *[120] * 4])
+        X = rng.normal(size=(len(sources), 5))
+        X[sources != "gold"] *= 0.3
+        y = (3.0 * X[:, 0] + rng.logistic(size=len(sources)) > 0).astype(int)
+        model = SourceWeightedClassifier(reference="gold", random_state=0)
+        report = model.fit(X, y, sources=sources).report()
+        found += [row.reason for row in report.sources[1:]]
+        assert len(verdict(report).agree) >= 2
+    assert found.count(words.DIFFERS) >= 6
+    assert found.count(words.LABELS) <= 2
+
+
+def test_a_difference_within_noise_that_cost_no_weight_is_no_reproach():
+    errors = np.array([0.01, 0.06, 0.04, 0.06])
+    found = Discrepancies(np.array([0.0, 0.1, 0.1, 0.1]), errors, np.full(4, 1e-4), (LACKING,) * 4)
+    told = reasons(found, 0, 1.0, np.zeros(4), cutoff=0.2)
+    assert told[1:] == [words.DIFFERS, words.LABELS, words.DIFFERS]
+    assert reasons(found, 0, 1.0, np.zeros(4), cutoff=0.05)[1:] == [words.LABELS] * 3

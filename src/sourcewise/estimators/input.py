@@ -58,6 +58,7 @@ class SourceInput(BaseEstimator):
         X = self._check_features(X, reset=True)
         n_rows = validation.n_rows_of(X)
         if sources is None:
+            validation.warn_without_sources(self.reference)
             names, codes = [self.reference], np.zeros(n_rows, dtype=np.intp)
         else:
             names, codes = validation.check_source_names(sources, n_rows)

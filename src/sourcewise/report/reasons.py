@@ -9,6 +9,7 @@ from sourcewise.core.discrepancy.result import FAR
 
 REFERENCE = "is the reference"
 AGREES = "agrees with the reference"
+DIFFERS = "its rows differ, no harm was found"
 LABELS = "labels disagree with the reference"
 MODEL = "its own model fails on the reference"
 FEATURES = "features are unlike the reference's"
@@ -19,6 +20,7 @@ FOUND = (LABELS, MODEL, FEATURES, DOUBTFUL)  # what tells against a source
 SHORT = {
     REFERENCE: "the reference",
     AGREES: "agrees",
+    DIFFERS: "rows differ",
     LABELS: "labels disagree",
     MODEL: "its model fails",
     FEATURES: "features differ",
@@ -26,7 +28,7 @@ SHORT = {
     TOO_FEW: "too few rows",
 }
 LEVEL = 0.05
-# Standard errors beyond which a source that was set aside is not said to agree.
+# Standard errors beyond which a discrepancy tells against a source.
 DOUBT = 2.0
 # Standard errors that a discrepancy must span to be found at level 0.05 with power 0.8.
 DETECTABLE = 2.8
@@ -43,7 +45,9 @@ def reasons(
 
     A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
     the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
-    that the source was set aside. Features that are the witness lie beyond noise, and tell against
+    that the source was set aside. A discrepancy within two standard errors, below the cut-off, is
+    not held against it: rows from another part of the feature space differ with the best of labels.
+    Features that are the witness lie beyond noise, and tell against
     a source that was set aside without a p-value. Any other that was set aside, by a discrepancy of
     more than two standard errors, may well disagree. Where nothing was found, but labels drawn at
     random would not have been found either (they cost the reference's model ``reference_gain``),
@@ -57,13 +61,16 @@ def reasons(
     doubtful = far | (discrepancies.p_values < LEVEL)
     found |= others & doubtful & (discrepancies.values >= cutoff)
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
-    doubted = discrepancies.values > np.maximum(cutoff, DOUBT * errors)
+    beyond_noise = discrepancies.values > DOUBT * errors
+    doubted = beyond_noise & (discrepancies.values > cutoff)
+    harmless = ~beyond_noise & (discrepancies.values < cutoff)
     return [
         REFERENCE
         if not others[i]
         else _reason(
             bool(found[i]),
             bool(doubted[i]),
+            bool(harmless[i]),
             discrepancies.witnesses[i],
             float(errors[i]),
             reference_gain,
@@ -72,7 +79,11 @@ def reasons(
     ]
 
 
-def _reason(found: bool, doubted: bool, witness: Witness, error: float, gain: float) -> str:
+def _reason(
+    found: bool, doubted: bool, harmless: bool, witness: Witness, error: float, gain: float
+) -> str:
+    if found and harmless:
+        return DIFFERS
     if found and witness == FAR:
         return FEATURES
     if found:
