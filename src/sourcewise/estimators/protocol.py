@@ -42,7 +42,7 @@ class Protocol:
         Leave features as they are and penalise the constant's coefficient; otherwise centre and
         scale them by the reference and leave the constant free.
     second_look : bool
-        Judge sources again by models of the others ("local" discrepancies, default learners).
+        Judge sources again, by pull, agreement and features ("local", default learners).
     """
 
     trade_offs: np.ndarray
