@@ -136,6 +136,11 @@ class TestSourceNames:
         assert str(model.report())
         np.testing.assert_allclose(model.coef_, classifier().fit(X, y, sources=["gold"] * 60).coef_)
 
+    def test_a_reference_that_is_no_name_is_refused_without_sources_too(self, class_pool):
+        X, y, _ = class_pool({"gold": 60})
+        with pytest.raises(ValueError, match="reference must be the name of one source"):
+            classifier(reference=np.array(["gold", "silver"])).fit(X, y)
+
 
 class TestInvariance:
     @pytest.mark.parametrize("discrepancy", validation.DISCREPANCIES)

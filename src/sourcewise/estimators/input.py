@@ -58,11 +58,12 @@ class SourceInput(BaseEstimator):
         X = self._check_features(X, reset=True)
         n_rows = validation.n_rows_of(X)
         if sources is None:
-            validation.warn_without_sources(self.reference)
             names, codes = [self.reference], np.zeros(n_rows, dtype=np.intp)
         else:
             names, codes = validation.check_source_names(sources, n_rows)
         position = validation.check_reference(names, self.reference)
+        if sources is None:
+            validation.warn_without_sources(self.reference)
         rows = self._check_rows(X, y, names, codes, sample_weight)
         trusted = rows.codes == position
         validation.check_reference_size(int(trusted.sum()), self.cv, self.reference)

@@ -47,12 +47,12 @@ def reasons(
     the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
     that the source was set aside. A discrepancy within two standard errors, below the cut-off, is
     not held against it: rows from another part of the feature space differ with the best of labels.
-    Features that are the witness lie beyond noise, and tell against
-    a source that was set aside without a p-value. Any other that was set aside, by a discrepancy of
-    more than two standard errors, may well disagree. Where nothing was found, but labels drawn at
-    random would not have been found either (they cost the reference's model ``reference_gain``),
-    there are too few rows. The standard error of a few rows may be small by luck, so it counts as
-    at least what rows like the reference's would have (``expected_errors``).
+    Features that are the witness lie beyond noise, and tell against a source that was set aside
+    without a p-value. Any other that was set aside, by a discrepancy of more than two standard
+    errors, may well disagree. Where nothing was found, but labels drawn at random would not have
+    been found either (they cost the reference's model ``reference_gain``), there are too few rows.
+    The standard error of a few rows may be small by luck, so it counts as at least what rows like
+    the reference's would have (``expected_errors``).
     """
     others = np.arange(len(discrepancies.values)) != reference
     found = np.zeros(len(others), dtype=bool)
