@@ -214,6 +214,8 @@ def test_rightly_labelled_rows_from_elsewhere_are_not_said_to_be_mislabelled():
         report = model.fit(X, y, sources=sources).report()
         found += [row.reason for row in report.sources[1:]]
         assert len(verdict(report).agree) >= 2
+        said = report.to_html().count(f"<span>{words.DIFFERS}</span>")
+        assert said == [row.reason for row in report.sources].count(words.DIFFERS)
     assert found.count(words.DIFFERS) >= 6
     assert found.count(words.LABELS) <= 2
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sourcewise.report.html.parts import words
-from sourcewise.report.reasons import REFERENCE
+from sourcewise.report.reasons import AGREES, REFERENCE, TOO_FEW
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict
 
@@ -17,11 +17,11 @@ GROUPS = {
 }
 # The same for one source; where the reason says no more than that, it is left out.
 ONE = {
-    "own": ("your reference", False),
-    "agree": ("agrees with the reference", False),
-    "doubted": ("counts for less", True),
-    "aside": ("set aside", True),
-    "small": ("too few rows to tell", False),
+    "own": "your reference",
+    "agree": AGREES,
+    "doubted": "counts for less",
+    "aside": "set aside",
+    "small": TOO_FEW,
 }
 
 
@@ -40,4 +40,4 @@ def group_sources(report: SourceReport, found: Verdict) -> list[str]:
 
 def chip(group: str, label: str | None = None) -> str:
     """Label in the colour and with the sign of a group."""
-    return f'<span class="chip {group}">{GROUPS[group][0]} {words(label or ONE[group][0])}</span>'
+    return f'<span class="chip {group}">{GROUPS[group][0]} {words(label or ONE[group])}</span>'

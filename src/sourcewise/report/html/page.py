@@ -152,7 +152,8 @@ def _sources(report: SourceReport, groups: list[str], unused: list[int]) -> str:
         mark = report.cutoff / farthest if math.isfinite(report.cutoff) else None
         gauge = interval_bar(row.discrepancy / farthest, low / farthest, high / farthest, mark)
         label = chip(group, "agrees, but hardly counts" if i in unused else None)
-        because = f" <span>{words(row.reason)}</span>" if ONE[group][1] else ""
+        told = row.reason in (REFERENCE, ONE[group])
+        because = "" if told else f" <span>{words(row.reason)}</span>"
         p = -1.0 if math.isnan(row.p_value) else row.p_value
         lines.append(f"""
 <tr class="{group}">
