@@ -142,6 +142,38 @@ def test_regularisation_is_chosen_for_the_weights_that_are_used(seed):
     assert losses[0] < losses[1] + 0.15
 
 
+@pytest.mark.parametrize("seed", [1, 27, 44])
+@pytest.mark.parametrize("spoil", ["in other units", "with placeholders"])
+def test_a_trace_of_spoilt_features_does_not_spoil_the_model(spoil, seed):
+    # With 60 rows a model that knows nothing is not much worse than the reference's own, and the
+    # trade-offs that lead there keep a share of one or two in a hundred.
+    rng = np.random.default_rng(seed)
+    truth = 2.0 * rng.normal(size=8) / np.sqrt(8.0)
+
+    def make(n_rows):
+        X = rng.normal(size=(n_rows, 8))
+        return X, rng.random(n_rows) < 1.0 / (1.0 + np.exp(-X @ truth))
+
+    parts = [make(60)]
+    for _ in range(8):
+        X, y = make(100)
+        parts.append((spoilt(X, spoil, rng), y))
+    X, y = (np.concatenate(both) for both in zip(*parts, strict=True))
+    sources = np.repeat(["gold", *"abcdefgh"], [60, *[100] * 8])
+    X_test, y_test = make(2000)
+    model = SourceWeightedClassifier(reference="gold", random_state=seed)
+    found = clone(model).fit(X, y, sources=sources)
+    alone = clone(model).set_params(trade_off=0.0).fit(X, y, sources=sources)
+    assert found.score(X_test, y_test) > alone.score(X_test, y_test) - 0.03
+
+
+def spoilt(X, how, rng):
+    """Multiply all features, or write a placeholder into half of the cells."""
+    if how == "in other units":
+        return 100.0 * X
+    return np.where(rng.random(X.shape) < 0.5, -999.0, X)
+
+
 def test_the_paper_takes_one_trade_off(class_pool):
     X, y, sources = class_pool()
     model = SourceWeightedClassifier(reference="gold", protocol="paper", random_state=0)

@@ -7,12 +7,14 @@ outside the core and offer the same calls, but for those of `JointFamily`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
+
+SAME = 1e-12  # weights that differ by less are the same, but for rounding
 
 
 class Family(Protocol):
@@ -102,6 +104,22 @@ class WeightedProblems:
         """Shares of the reference's rows: all of them, then without each held-out set."""
         shares = self.data.row_shares[self.data.rows(self.data.reference)]
         return np.stack([shares, *(kept_shares(shares, mask) for mask in self.held_out)])
+
+    def only(self, chosen: Any) -> WeightedProblems:
+        """Return some of the problems, by mask or position."""
+        return replace(
+            self,
+            weights=self.weights[chosen],
+            totals=self.totals[chosen],
+            fold=self.fold[chosen],
+        )
+
+    def find(self, others: WeightedProblems) -> IntArray:
+        """Return where each of the other problems of the same pool is among these, or -1."""
+        ours = np.column_stack([self.fold, self.weights, self.totals])
+        theirs = np.column_stack([others.fold, others.weights, others.totals])
+        same = np.all(np.isclose(theirs[:, None], ours, rtol=SAME, atol=SAME), axis=2)
+        return np.asarray(np.where(np.any(same, axis=1), np.argmax(same, axis=1), -1))
 
     def row_weights(self, problem: int) -> FloatArray:
         """Weights of all rows in one problem: ``total * alpha_i * share_j``."""

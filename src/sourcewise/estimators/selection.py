@@ -16,6 +16,8 @@ from sourcewise.estimators.pool import Pool
 from sourcewise.progress import counter
 
 NO_LOSS = 1e-12
+# Log-likelihood by which the reference alone must beat the average to be taken instead of it.
+CLEARLY_LIKELIER = 1.0
 
 
 @dataclass(frozen=True)
@@ -92,20 +94,21 @@ def select(
 ) -> tuple[Selection, Any]:
     """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
 
-    Where weights are averaged over the trade-offs, the regularisation is then chosen once more,
-    for the average. Whoever knows some of the fits already may bring a ``fit`` of their own, from
-    weightings to models under all settings. Also returns a model of the first fold, which the
-    final one will be near, or None where nothing had to be chosen.
+    Where weights are averaged over the trade-offs, the average is then cross-validated itself: to
+    choose its regularisation, and to see that it is no worse than the reference alone. Whoever
+    knows some of the fits already may bring a ``fit`` of their own, from weightings to models under
+    all settings. Also returns a model of the first fold, which the final one will be near, or None
+    where nothing had to be chosen.
     """
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
         nothing = np.full((1, 1), np.nan)
         return Selection(trade_offs, settings, nothing, (0, 0), np.ones(1)), None
     problems, same = candidates(pool, measured, trade_offs)
-    once_more = pool.protocol.averaged and len(settings) > 1
+    on_fit = None
     if fit is None:
-        n_fits = (len(problems.weights) + once_more * len(held_out)) * len(settings)
-        on_fit = counter("selection", n_fits)
+        n_problems = len(problems.weights) + pool.protocol.averaged * len(held_out)
+        on_fit = counter("selection", n_problems * len(settings))
 
         def fit(problems: WeightedProblems) -> Any:
             return pool.family.fit_grid(problems, settings, on_fit=on_fit)
@@ -114,13 +117,26 @@ def select(
     losses = of_problems[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
     per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
     shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    selection = _pick(pool, per_row @ shares, 1.0 / np.sum(shares**2), trade_offs)
+    size = 1.0 / np.sum(shares**2)
+    selection = _pick(pool, per_row @ shares, size, trade_offs)
     first = int(same[selection.chosen[0]])
-    if once_more:
-        problems = _averaged(pool, measured, selection)
-        models, losses = _fit_and_judge(pool, problems, fit)
-        best = int(np.argmin(_average_held_out(losses, pool) @ shares))
-        selection, first = replace(selection, chosen=(selection.chosen[0], best)), 0
+    if pool.protocol.averaged:
+        average = _averaged(pool, measured, selection)
+        where = problems.find(average)
+        of_average, new = of_problems[where], where < 0
+        if new.any():
+            models_of_new, of_average[new] = _fit_and_judge(pool, average.only(new), fit)
+        if on_fit is not None:
+            on_fit(int(np.sum(~new)) * len(settings))
+        mean_losses = _average_held_out(of_average, pool) @ shares
+        alone = _reference_alone(pool, selection, mean_losses, size)
+        if alone is not None:
+            selection, first = alone, int(same[alone.chosen[0]])
+        else:
+            best = int(np.argmin(mean_losses))
+            selection = replace(selection, chosen=(selection.chosen[0], best))
+            first = 0 if new[0] else int(where[0])
+            models = models_of_new if new[0] else models
     near = first * len(settings) + selection.chosen[1]
     return selection, models[near : near + 1]
 
@@ -218,18 +234,45 @@ def _pick(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -
     return Selection(trade_offs, pool.family.settings, losses, chosen, used)
 
 
+def _reference_alone(
+    pool: Pool, selection: Selection, of_average: np.ndarray, size: float
+) -> Selection | None:
+    """Return the choice of the reference alone, where it is clearly likelier than the average.
+
+    A small share of the weight is no small thing where a source's features or targets are in other
+    units: such sources rule the average. The reference alone is the one candidate that is the same
+    with and without a validation fold.
+    """
+    alone = np.flatnonzero(selection.trade_offs == 0.0)
+    if not len(alone):
+        return None
+    losses = selection.losses[alone[0]]
+    likelier = _evidence(pool, losses.min(), size) - _evidence(pool, of_average.min(), size)
+    if likelier <= CLEARLY_LIKELIER:
+        return None
+    return replace(
+        selection,
+        chosen=(int(alone[0]), int(np.argmin(losses))),
+        shares=(selection.trade_offs == 0.0).astype(float),
+    )
+
+
 def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> np.ndarray:
     """Shares of the trade-offs by their losses on ``size`` held-out rows."""
-    if pool.names_only:
-        evidence = size * error_likelihood(losses, pool.data.n_classes)
-    elif pool.data.n_classes:
-        evidence = -size * losses  # log-losses are log-likelihoods
-    else:
-        # The normal likelihood with its variance fitted; a perfect fit has none.
-        evidence = -0.5 * size * np.log(np.maximum(losses, NO_LOSS))
     protocol = pool.protocol
     deviations = doublings_from(trade_offs, protocol.preferred) / protocol.doublings
+    evidence = _evidence(pool, losses, size)
     return posterior_shares(evidence, deviations, protocol.least_share)
+
+
+def _evidence(pool: Pool, losses: np.ndarray, size: float) -> np.ndarray:
+    """Log-likelihoods of ``size`` held-out rows by mean losses on them."""
+    if pool.names_only:
+        return size * error_likelihood(losses, pool.data.n_classes)
+    if pool.data.n_classes:
+        return -size * losses  # log-losses are log-likelihoods
+    # The normal likelihood with its variance fitted; a perfect fit has none.
+    return np.asarray(-0.5 * size * np.log(np.maximum(losses, NO_LOSS)))
 
 
 def error_likelihood(error_rates: np.ndarray, n_classes: int) -> np.ndarray:

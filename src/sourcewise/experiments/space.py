@@ -229,13 +229,7 @@ class SpacePool:
         models = np.empty((len(alone), len(settings), 1, d), dtype=np.float32)
         models[alone] = space.alone_models[1 + problems.fold[alone]]
         if not alone.all():
-            rest = replace(
-                problems,
-                weights=problems.weights[~alone],
-                totals=problems.totals[~alone],
-                fold=problems.fold[~alone],
-            )
-            fitted = space.family.fit_grid(rest, settings, pilots=self.pilots)
+            fitted = space.family.fit_grid(problems.only(~alone), settings, pilots=self.pilots)
             models[~alone] = fitted.reshape(-1, *models.shape[1:])
         return models.reshape(-1, *models.shape[2:])
 
