@@ -116,10 +116,13 @@ def test_followers_gradients_are_those_of_their_columns(n_classes):
     np.testing.assert_allclose(shared.floor, plain.floor, rtol=1e-6)
 
 
-def test_a_start_changes_nothing_but_the_way():
-    problem = grid()
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("one_each", [False, True])
+def test_a_start_changes_nothing_but_the_way(n_classes, one_each):
+    problem = grid(n_classes=n_classes)
     from_zero = solve_grid(problem, tol=1e-11)
-    from_there = solve_grid(problem, tol=1e-11, start=from_zero[0] + 0.1)
+    n_starts = len(np.unique(problem.C)) if one_each else 1
+    from_there = solve_grid(problem, tol=1e-11, start=from_zero[:n_starts] + 0.1)
     R = row_weights(problem)
     for q in range(12):
         one, two = (objective(problem, R[:, q], q, w[q]) for w in (from_zero, from_there))

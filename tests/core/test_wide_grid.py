@@ -57,10 +57,12 @@ def test_columns_are_solved_as_one_by_one(n_classes, n_reference, monkeypatch):
     assert sum(stopped) == 27
 
 
-def test_a_start_changes_nothing_but_the_way(monkeypatch):
+@pytest.mark.parametrize("one_each", [False, True])
+def test_a_start_changes_nothing_but_the_way(one_each, monkeypatch):
     monkeypatch.setattr(logistic_grid, "MANY_FEATURES", 10)
     problem = wide_grid(2)
-    start = np.random.default_rng(0).normal(size=(1, 60))
+    n_starts = len(np.unique(problem.C)) if one_each else 1
+    start = np.random.default_rng(0).normal(size=(n_starts, 1, 60))
     coef = solve_grid(problem, tol=1e-12, start=start)
     np.testing.assert_allclose(coef, independent(problem), atol=2e-5)
 

@@ -44,7 +44,8 @@ class Family(Protocol):
     def fit_grid(self, problems: WeightedProblems, settings: FloatArray, start: Any = None) -> Any:
         """Fit every weighting under every setting; models in (weighting, setting) order.
 
-        ``start`` is a batch of one model near the solutions, if one is known.
+        ``start`` is a batch of one model near the solutions, or of one for each setting, if they
+        are known.
         """
 
     def predict(self, models: Any, X: FloatArray) -> FloatArray:

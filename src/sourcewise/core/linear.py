@@ -211,6 +211,9 @@ class LogisticFamily:
     ) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
+        by_strength = np.argsort(settings) if start is not None and len(start) > 1 else slice(None)
+        # One problem from nearby is the final model: its digits will be looked at.
+        final = start is not None and len(problems.weights) == 1
         space = RowSpace.of(problems.data.X)
         data = problems.data.with_features(space.X)
         width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))
@@ -230,9 +233,8 @@ class LogisticFamily:
                         reference_shares=problems.reference_shares,
                         penalty=self._penalty(data.X.shape[1]),
                     ),
-                    # What is fitted from nearby is the final model: its digits will be looked at.
-                    tol=self.tol if start is None else 1e-3 * self.tol,
-                    start=None if start is None else space.into(start[0]),
+                    tol=1e-3 * self.tol if final else self.tol,
+                    start=None if start is None else space.into(start[by_strength]),
                     pilots=pilots,
                     on_stop=on_fit,
                 )

@@ -66,8 +66,8 @@ def solve_grid(
     problem : GridProblem
     tol : float
         A column stops when its predicted decrease is below ``tol`` times its objective.
-    start : array of shape (n_outputs, n_features), optional
-        A model near all solutions, if one is known.
+    start : array of shape (n_starts, n_outputs, n_features), optional
+        A model near all solutions, or one for each regularisation in ascending order.
     pilots : Pilots, optional
         Instead: points to choose from, and all that is known of them.
     max_iter : int
@@ -126,9 +126,11 @@ def _solve_by_leaders(
     gradients = SourceGradients(problem)
     first = None
     if start is not None:
-        near = np.repeat(start.T[:, None, :], len(leaders), axis=1)
-        curvature = SourceCurvature.at(problem.data, near[:, :1], np.array([1.0]))
-        at = np.zeros(len(leaders), dtype=np.intp)
+        few = _few(len(start))
+        points = start[few].transpose(2, 0, 1)
+        curvature = SourceCurvature.at(problem.data, points, np.unique(problem.C)[few])
+        at = curvature.nearest(problem.C[leaders])
+        near = problem.start_from(start)[:, leaders]
     elif pilots is not None:
         which = pilots.nearest(problem, leaders)
         curvature, at, near = pilots.curvature, pilots.curved[which], pilots.points[:, which]
@@ -220,7 +222,7 @@ def _pilot_curvature(
     They start from zero, with the curvature there.
     """
     settings = np.unique(problem.C)
-    few = settings[np.unique(np.linspace(0, len(settings) - 1, MAX_PILOTS).round().astype(int))]
+    few = settings[_few(len(settings))]
     rows = problem.data.row_counts @ (problem.weights[:, leaders] > 0)
     broad = problem.weights[:, leaders[np.argmax(rows)]]
     same = leaders[(problem.weights[:, leaders] == broad[:, None]).all(axis=0)]
@@ -232,6 +234,11 @@ def _pilot_curvature(
     found = _minimise(problem, gradients, steps, W, pilots, PILOT_TOL, 50)
     curvature = SourceCurvature.at(problem.data, found, problem.C[pilots])
     return curvature, found[:, curvature.nearest(problem.C[leaders])]
+
+
+def _few(n_settings: int) -> IntArray:
+    """Positions of a few regularisations, the outermost among them."""
+    return np.unique(np.linspace(0, n_settings - 1, MAX_PILOTS).round().astype(np.intp))
 
 
 class Preconditioner:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.logistic import n_outputs, targets
+from sourcewise.core.logistic import centre_outputs, n_outputs, targets
 from sourcewise.core.quasi_newton import Gradient
 
 BLOCK = 65536  # scores held at a time: half a megabyte stays in cache between two products
@@ -52,6 +52,13 @@ class GridProblem:
     def ridge(self) -> FloatArray:
         """Penalty of each coefficient in each column, (n_features, n_columns)."""
         return np.asarray((self.penalty[:, None] / self.C).astype(self.data.X.dtype))
+
+    def start_from(self, models: FloatArray) -> FloatArray:
+        """Points (n_features, n_columns, n_outputs) from one model, or one for each setting."""
+        which = np.unique(self.C, return_inverse=True)[1]
+        if len(models) == 1:
+            which = np.zeros_like(which)
+        return centre_outputs(models.transpose(2, 0, 1)[:, which])
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def solve_wide_grid(
     shape = problem.data.X.shape[1], len(problem.C), gradients.outputs
     W = np.zeros(shape, dtype=problem.data.X.dtype)
     if start is not None:
-        W[:] = start.T[:, None, :]
+        W[:] = problem.start_from(start)
     weighting = _weightings(problem)
     latest = np.full(weighting.max() + 1, -1, dtype=np.intp)
     for C in np.unique(problem.C):

@@ -19,6 +19,8 @@ NO_LOSS = 1e-12
 # Log-likelihood by which the reference alone must beat the average to be taken instead of it.
 CLEARLY_LIKELIER = 1.0
 
+Fit = Callable[[WeightedProblems, Any], Any]
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -90,15 +92,15 @@ def select(
     pool: Pool,
     measured: Measured,
     trade_offs: np.ndarray,
-    fit: Callable[[WeightedProblems], Any] | None = None,
+    fit: Fit | None = None,
 ) -> tuple[Selection, Any]:
     """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
 
     Where weights are averaged over the trade-offs, the average is then cross-validated itself: to
     choose its regularisation, and to see that it is no worse than the reference alone. Whoever
-    knows some of the fits already may bring a ``fit`` of their own, from weightings to models under
-    all settings. Also returns a model of the first fold, which the final one will be near, or None
-    where nothing had to be chosen.
+    knows some of the fits already may bring a ``fit`` of their own: from weightings, and models of
+    one nearby if there are, to models under all settings. Also returns a model of the first fold,
+    which the final one will be near, or None where nothing had to be chosen.
     """
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
@@ -110,8 +112,8 @@ def select(
         n_problems = len(problems.weights) + pool.protocol.averaged * len(held_out)
         on_fit = counter("selection", n_problems * len(settings))
 
-        def fit(problems: WeightedProblems) -> Any:
-            return pool.family.fit_grid(problems, settings, on_fit=on_fit)
+        def fit(problems: WeightedProblems, near: Any = None) -> Any:
+            return pool.family.fit_grid(problems, settings, start=near, on_fit=on_fit)
 
     models, of_problems = _fit_and_judge(pool, problems, fit)
     losses = of_problems[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
@@ -125,7 +127,8 @@ def select(
         where = problems.find(average)
         of_average, new = of_problems[where], where < 0
         if new.any():
-            models_of_new, of_average[new] = _fit_and_judge(pool, average.only(new), fit)
+            nearby = models[first * len(settings) : (first + 1) * len(settings)]
+            models_of_new, of_average[new] = _fit_and_judge(pool, average.only(new), fit, nearby)
         if on_fit is not None:
             on_fit(int(np.sum(~new)) * len(settings))
         mean_losses = _average_held_out(of_average, pool) @ shares
@@ -142,11 +145,11 @@ def select(
 
 
 def _fit_and_judge(
-    pool: Pool, problems: WeightedProblems, fit: Callable[[WeightedProblems], Any]
+    pool: Pool, problems: WeightedProblems, fit: Fit, near: Any = None
 ) -> tuple[Any, np.ndarray]:
     """Models, and their losses on the reference, (n_problems, n_settings, n_rows)."""
     X, y = pool.trusted
-    models = fit(problems)
+    models = fit(problems, near)
     losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
     return models, losses.reshape(len(problems.weights), len(pool.family.settings), -1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -221,8 +222,11 @@ class SpacePool:
         chosen = np.array([selection.setting])
         return space.family.fit_grid(problem, chosen, start=near)[0], selection
 
-    def _fit(self, problems: WeightedProblems) -> np.ndarray:
-        """Fit all weightings; those of the reference alone have been fitted already."""
+    def _fit(self, problems: WeightedProblems, near: Any) -> np.ndarray:
+        """Fit all weightings; those of the reference alone have been fitted already.
+
+        The pilots know more than ``near`` does.
+        """
         space, settings = self.space, self.space.family.settings
         alone = problems.weights[:, self.pool.data.reference] == 1.0
         d = self.pool.data.X.shape[1]
