@@ -16,6 +16,7 @@ from sourcewise.estimators.selection import (
     Selection,
     doublings_from,
     error_likelihood,
+    normality,
     posterior_shares,
 )
 
@@ -192,6 +193,30 @@ def test_a_target_without_noise_is_no_trouble(class_pool):
     model.fit(X, constant, sources=sources)
     np.testing.assert_allclose(model.predict(X), constant)
     np.testing.assert_allclose(model.source_weights_.sum(), 1.0)
+
+
+def test_a_few_rows_with_most_of_the_loss_count_as_few():
+    rng = np.random.default_rng(0)
+    shares = np.full(20000, 1.0 / 20000)
+    assert normality(rng.normal(size=20000) ** 2, shares) == pytest.approx(1.0, abs=0.05)
+    assert normality(rng.laplace(size=20000) ** 2, shares) == pytest.approx(0.5, abs=0.05)
+    assert normality(rng.uniform(-1.0, 1.0, size=20000) ** 2, shares) == 1.0
+    # One row out of 300 has all of the loss: at most three can be counted.
+    assert 300 * normality(np.eye(300)[0], np.full(300, 1.0 / 300)) == pytest.approx(3.0)
+    assert normality(np.zeros(5), np.full(5, 0.2)) == 1.0
+    assert normality(np.full(5, 1e-200), np.full(5, 0.2)) == 1.0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 10])
+def test_a_few_large_errors_do_not_decide_on_lambda(seed):
+    # A straight line through a bent cloud: most of the squared loss is a handful of rows.
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(["gold", *"abcdef"], [100, *[100] * 6])
+    z = rng.normal(size=len(sources)) + 0.2 * (sources != "gold")
+    X = np.column_stack([np.exp(0.6 * z), z, rng.normal(size=(len(z), 2))])
+    y = np.exp(1.2 * z + 0.2 * rng.normal(size=len(z)))
+    model = SourceWeightedRegressor(reference="gold", random_state=0).fit(X, y, sources=sources)
+    assert model.selection_.shares.max() < 0.6
 
 
 def test_naming_classes_is_judged_by_the_likelihood_of_its_errors():

@@ -119,8 +119,12 @@ def select(
     losses = of_problems[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
     per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
     shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    mean_losses = per_row @ shares
     size = 1.0 / np.sum(shares**2)
-    selection = _pick(pool, per_row @ shares, size, trade_offs)
+    if not pool.data.n_classes:
+        best = np.unravel_index(np.argmin(mean_losses), mean_losses.shape)
+        size *= normality(per_row[best], shares)
+    selection = _pick(pool, mean_losses, size, trade_offs)
     first = int(same[selection.chosen[0]])
     if pool.protocol.averaged:
         average = _averaged(pool, measured, selection)
@@ -131,13 +135,13 @@ def select(
             models_of_new, of_average[new] = _fit_and_judge(pool, average.only(new), fit, nearby)
         if on_fit is not None:
             on_fit(int(np.sum(~new)) * len(settings))
-        mean_losses = _average_held_out(of_average, pool) @ shares
-        alone = _reference_alone(pool, selection, mean_losses, size)
+        losses_of_average = _average_held_out(of_average, pool) @ shares
+        alone = _reference_alone(pool, selection, losses_of_average, size)
         if alone is not None:
             selection, first = alone, int(same[alone.chosen[0]])
         else:
-            best = int(np.argmin(mean_losses))
-            selection = replace(selection, chosen=(selection.chosen[0], best))
+            chosen = (selection.chosen[0], int(np.argmin(losses_of_average)))
+            selection = replace(selection, chosen=chosen)
             first = 0 if new[0] else int(where[0])
             models = models_of_new if new[0] else models
     near = first * len(settings) + selection.chosen[1]
@@ -276,6 +280,20 @@ def _evidence(pool: Pool, losses: np.ndarray, size: float) -> np.ndarray:
         return -size * losses  # log-losses are log-likelihoods
     # The normal likelihood with its variance fitted; a perfect fit has none.
     return np.asarray(-0.5 * size * np.log(np.maximum(losses, NO_LOSS)))
+
+
+def normality(squared_errors: np.ndarray, shares: np.ndarray) -> float:
+    """Share of the rows that a likelihood for normal errors may count.
+
+    Of normal errors the fourth moment is three times the squared variance. Where it is more, a few
+    rows make up most of the loss, and no more can be known than so many rows tell.
+    """
+    largest = squared_errors.max()
+    if largest == 0.0:
+        return 1.0
+    squared_errors = squared_errors / largest  # none so small that its square is zero
+    variance, fourth_moment = squared_errors @ shares, squared_errors**2 @ shares
+    return float(min(1.0, 3.0 * variance**2 / fourth_moment))
 
 
 def error_likelihood(error_rates: np.ndarray, n_classes: int) -> np.ndarray:
