@@ -18,11 +18,22 @@ def test_proportions_of_like_features_are_kept():
     np.testing.assert_array_equal(mapped[:, 3], 1.0)
 
 
-@pytest.mark.parametrize("units", [[1.0, 1e-3, 1e-7], [1e5, 1.0, 1e-3]])
+def deviations(units):
+    X = np.random.default_rng(0).normal(size=(100, len(units)))
+    X *= units / X.std(axis=0)
+    return FeatureMap.from_reference(X)(X)[:, : len(units)].std(axis=0)
+
+
+@pytest.mark.parametrize("units", [[1.0, 0.3, 0.01], [5.0, 5.0, 1.0, 0.02, 1e-7]])
 def test_no_feature_is_left_below_a_tenth_of_the_largest(units):
-    X = np.random.default_rng(0).normal(size=(100, 3)) * units
-    spread = FeatureMap.from_reference(X)(X)[:, :3].std(axis=0)
-    np.testing.assert_allclose(spread / spread[0], [1.0, 0.1, 0.1], rtol=1e-10)
+    expected = np.maximum(np.divide(units, max(units)), 0.1)
+    found = deviations(units)
+    np.testing.assert_allclose(found / found[0], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("units", [[1e5, 1.0, 1e-3], [100.0, 1.0], [40.0, 0.3, 0.4, 0.5, 9e3]])
+def test_features_in_units_of_their_own_become_alike(units):
+    np.testing.assert_allclose(deviations(units), 1.0, rtol=1e-10)
 
 
 def test_the_unit_of_everything_does_not_matter():

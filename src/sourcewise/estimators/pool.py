@@ -16,6 +16,7 @@ from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
+OWN_UNITS = 10.0  # times the median deviation: what is beyond cannot be in the same units
 # In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives.
 LARGEST = 1e6
 
@@ -113,13 +114,16 @@ class FeatureMap:
         """Learn the map from the reference's rows ``X``: untrusted rows have no say in it.
 
         Proportions between the features' standard deviations are kept, because features that
-        hardly vary among a few trusted rows are mostly noise. But columns in different units have
-        no natural proportion: none is left with less than `SMALLEST_SHARE` of the largest one's.
+        hardly vary among a few trusted rows are mostly noise; none is left with less than
+        `SMALLEST_SHARE` of the largest one's. But columns in different units have no natural
+        proportion: where the largest is beyond `OWN_UNITS` times the median, all become alike.
         """
         deviation = X.std(axis=0, dtype=np.float64)
         largest = float(deviation.max()) or 1.0
         varies = deviation > 1e-9 * largest
         mapped = np.maximum(deviation / largest, SMALLEST_SHARE)
+        if varies.any() and largest > OWN_UNITS * _lower_median(deviation[varies]):
+            mapped = np.ones_like(deviation)
         # So that values of C mean about the same whatever the number of small ones.
         mapped /= np.sqrt(np.mean(mapped**2))
         scale = np.where(varies, deviation, largest) / mapped
@@ -142,3 +146,8 @@ class FeatureMap:
         coef = weights[:, :d] / self.scale
         intercept = weights[:, d] if self.constant else np.zeros(len(weights))
         return coef, intercept - coef @ self.centre
+
+
+def _lower_median(values: np.ndarray) -> float:
+    """Return the smaller one of two in the middle: of two columns, one may be in other units."""
+    return float(np.quantile(values, 0.5, method="lower"))
