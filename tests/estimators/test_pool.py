@@ -18,22 +18,33 @@ def test_proportions_of_like_features_are_kept():
     np.testing.assert_array_equal(mapped[:, 3], 1.0)
 
 
-def deviations(units):
+def deviations(units, centre):
     X = np.random.default_rng(0).normal(size=(100, len(units)))
-    X *= units / X.std(axis=0)
-    return FeatureMap.from_reference(X)(X)[:, : len(units)].std(axis=0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0) + centre
+    return FeatureMap.from_reference(units * X)(units * X)[:, : len(units)].std(axis=0)
 
 
+@pytest.mark.parametrize("centre", [0.0, 1.0])
 @pytest.mark.parametrize("units", [[1.0, 0.3, 0.01], [5.0, 5.0, 1.0, 0.02, 1e-7]])
-def test_no_feature_is_left_below_a_tenth_of_the_largest(units):
+def test_no_feature_is_left_below_a_tenth_of_the_largest(units, centre):
     expected = np.maximum(np.divide(units, max(units)), 0.1)
-    found = deviations(units)
-    np.testing.assert_allclose(found / found[0], expected, rtol=1e-10)
+    found = deviations(units, centre)
+    np.testing.assert_allclose(found / found[0], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("units", [[1e5, 1.0, 1e-3], [100.0, 1.0], [40.0, 0.3, 0.4, 0.5, 9e3]])
+MIXED_UNITS = [[1e5, 1.0, 1e-3], [100.0, 1.0], [40.0, 0.3, 0.4, 0.5, 9e3]]
+
+
+@pytest.mark.parametrize("units", MIXED_UNITS)
 def test_features_in_units_of_their_own_become_alike(units):
-    np.testing.assert_allclose(deviations(units), 1.0, rtol=1e-10)
+    np.testing.assert_allclose(deviations(units, 1.0), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("units", MIXED_UNITS)
+def test_components_keep_their_proportions_however_steep(units):
+    found = deviations(units, 0.0)
+    expected = np.maximum(np.divide(units, max(units)), 0.1)
+    np.testing.assert_allclose(found / found.max(), expected, rtol=1e-6)
 
 
 def test_the_unit_of_everything_does_not_matter():

@@ -43,9 +43,8 @@ def test_no_matrix_is_larger_than_the_rows_are_many(largest, protocol, n_classes
 
 
 def as_the_learner_sees(trusted):
-    spread = trusted.std(axis=0)
-    mapped = np.maximum(spread / spread.max(), 0.1)
-    return trusted.mean(axis=0), spread / mapped * np.sqrt(np.mean(mapped**2))
+    # Far from the centre and of many sizes, these columns count as being in different units.
+    return trusted.mean(axis=0), trusted.std(axis=0)
 
 
 def test_coefficients_are_scikit_learns():

@@ -16,7 +16,9 @@ from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
-OWN_UNITS = 10.0  # times the median deviation: what is beyond cannot be in the same units
+# Columns are in different units if the largest deviation is beyond so many times the median, and a
+# typical mean beyond that share of its deviation: components and embeddings are centred.
+OWN_UNITS, OFF_CENTRE = 10.0, 0.25
 # In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives.
 LARGEST = 1e6
 
@@ -116,18 +118,18 @@ class FeatureMap:
         Proportions between the features' standard deviations are kept, because features that
         hardly vary among a few trusted rows are mostly noise; none is left with less than
         `SMALLEST_SHARE` of the largest one's. But columns in different units have no natural
-        proportion: where the largest is beyond `OWN_UNITS` times the median, all become alike.
+        proportion: those become alike.
         """
-        deviation = X.std(axis=0, dtype=np.float64)
+        centre, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
         largest = float(deviation.max()) or 1.0
         varies = deviation > 1e-9 * largest
         mapped = np.maximum(deviation / largest, SMALLEST_SHARE)
-        if varies.any() and largest > OWN_UNITS * _lower_median(deviation[varies]):
+        if varies.any() and in_different_units(centre[varies], deviation[varies]):
             mapped = np.ones_like(deviation)
         # So that values of C mean about the same whatever the number of small ones.
         mapped /= np.sqrt(np.mean(mapped**2))
         scale = np.where(varies, deviation, largest) / mapped
-        return cls(X.mean(axis=0, dtype=np.float64), scale, True, LARGEST)
+        return cls(centre, scale, True, LARGEST)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Map rows of features."""
@@ -148,6 +150,12 @@ class FeatureMap:
         return coef, intercept - coef @ self.centre
 
 
-def _lower_median(values: np.ndarray) -> float:
-    """Return the smaller one of two in the middle: of two columns, one may be in other units."""
-    return float(np.quantile(values, 0.5, method="lower"))
+def in_different_units(means: np.ndarray, deviations: np.ndarray) -> bool:
+    """Whether columns look like quantities in units of their own, not like parts of one whole.
+
+    Of principal components, too, a few may be much larger than the rest, but with good reason.
+    """
+    # Of two columns, one may be in other units: the smaller of two in the middle.
+    typical = np.quantile(deviations, 0.5, method="lower")
+    off_centre = np.median(np.abs(means) / deviations)
+    return bool(deviations.max() > OWN_UNITS * typical and off_centre > OFF_CENTRE)
