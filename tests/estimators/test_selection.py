@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,12 +14,15 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
+from sourcewise.core.losses import log_loss
 from sourcewise.estimators.selection import (
     Selection,
     doublings_from,
     error_likelihood,
+    know_nothing,
     normality,
     posterior_shares,
+    reference_alone,
 )
 
 evidences = arrays(float, 6, elements=st.floats(-50, 0))
@@ -166,6 +171,44 @@ def test_a_trace_of_spoilt_features_does_not_spoil_the_model(spoil, seed):
     found = clone(model).fit(X, y, sources=sources)
     alone = clone(model).set_params(trade_off=0.0).fit(X, y, sources=sources)
     assert found.score(X_test, y_test) > alone.score(X_test, y_test) - 0.03
+
+
+@pytest.mark.parametrize(
+    ("reference", "average", "alone"),
+    [
+        (0.02, 0.05, False),  # ten times less likely, and still it knows nearly all
+        (0.02, 0.30, True),
+        (0.66, 0.69, True),  # there was not much to know, and it is lost
+        (0.66, 0.668, False),  # the two can hardly be told apart
+        (0.30, 0.02, False),
+    ],
+)
+def test_the_reference_alone_is_taken_where_the_average_loses_what_it_knows(
+    reference, average, alone
+):
+    y = np.tile([0, 1], 50)
+    pool = SimpleNamespace(
+        data=SimpleNamespace(
+            n_classes=2, reference=0, rows=lambda i: slice(0, 100), row_shares=np.full(100, 0.01)
+        ),
+        trusted=(np.zeros((100, 1)), y),
+        names_only=False,
+        selection_loss=log_loss,
+    )
+    assert know_nothing(pool) == pytest.approx(np.log(2.0))
+    before = Selection(
+        np.array([0.0, 1.0]),
+        np.array([0.1, 1.0]),
+        np.array([[0.9, reference], [0.5, 0.5]]),
+        (1, 0),
+        np.array([0.5, 0.5]),
+    )
+    found = reference_alone(pool, before, np.array([average, 0.9]), size=100.0)
+    if alone:
+        assert found.chosen == (0, 1)
+        assert found.shares.tolist() == [1.0, 0.0]
+    else:
+        assert found is None
 
 
 def spoilt(X, how, rng):

@@ -16,8 +16,9 @@ from sourcewise.estimators.pool import Pool
 from sourcewise.progress import counter
 
 NO_LOSS = 1e-12
-# Log-likelihood by which the reference alone must beat the average to be taken instead of it.
-CLEARLY_LIKELIER = 1.0
+# The reference alone is taken instead of the average where that is so much less likely, in units of
+# log-likelihood, and by so large a part of what the reference knows.
+CLEARLY_LIKELIER, LOST_PART = 1.0, 0.25
 
 Fit = Callable[[WeightedProblems, Any], Any]
 
@@ -136,7 +137,7 @@ def select(
         if on_fit is not None:
             on_fit(int(np.sum(~new)) * len(settings))
         losses_of_average = _average_held_out(of_average, pool) @ shares
-        alone = _reference_alone(pool, selection, losses_of_average, size)
+        alone = reference_alone(pool, selection, losses_of_average, size)
         if alone is not None:
             selection, first = alone, int(same[alone.chosen[0]])
         else:
@@ -241,7 +242,7 @@ def _pick(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -
     return Selection(trade_offs, pool.family.settings, losses, chosen, used)
 
 
-def _reference_alone(
+def reference_alone(
     pool: Pool, selection: Selection, of_average: np.ndarray, size: float
 ) -> Selection | None:
     """Return the choice of the reference alone, where it is clearly likelier than the average.
@@ -254,14 +255,27 @@ def _reference_alone(
     if not len(alone):
         return None
     losses = selection.losses[alone[0]]
-    likelier = _evidence(pool, losses.min(), size) - _evidence(pool, of_average.min(), size)
-    if likelier <= CLEARLY_LIKELIER:
+    least = [know_nothing(pool), of_average.min(), losses.min()]
+    nothing, average, reference = _evidence(pool, np.array(least), size)
+    if reference - average <= max(CLEARLY_LIKELIER, LOST_PART * (reference - nothing)):
         return None
     return replace(
         selection,
         chosen=(int(alone[0]), int(np.argmin(losses))),
         shares=(selection.trade_offs == 0.0).astype(float),
     )
+
+
+def know_nothing(pool: Pool) -> float:
+    """Mean loss, by which choices are made, of whoever knows class frequencies or a mean only."""
+    y = pool.trusted[1]
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    if pool.data.n_classes:
+        guess = np.bincount(y, weights=shares, minlength=pool.data.n_classes)
+        guesses = np.broadcast_to(guess, (1, len(y), len(guess)))
+    else:
+        guesses = np.full((1, len(y)), y @ shares)
+    return float(np.asarray(pool.selection_loss(guesses, y))[0] @ shares)
 
 
 def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> np.ndarray:
