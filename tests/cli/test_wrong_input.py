@@ -188,6 +188,9 @@ class TestOutput:
     def test_a_folder(self, table, tmp_path):
         refuse(tmp_path, "audit", table, *TOLD, "-o", tmp_path, words=["is a folder"])
 
+    def test_no_kind_of_report(self, table, tmp_path):
+        refuse(tmp_path, "audit", table, *TOLD, "-o", "r.txt", words=["r.txt", ".html", ".json"])
+
     def test_the_input_is_not_overwritten(self, table, tmp_path):
         before = table.read_bytes()
         refuse(tmp_path, "audit", table, *TOLD, "-o", table, words=["both read and written"])

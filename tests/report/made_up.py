@@ -10,6 +10,7 @@ from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
 from sourcewise.core.weights import solve_weights
 from sourcewise.estimators.adequacy import reference_adequacy
+from sourcewise.report.reasons import FOUND
 from sourcewise.report.source_report import ReportContext, SourceReport
 
 WEIRD = [
@@ -78,7 +79,7 @@ def made_up_audit(names=WEIRD, **changes) -> Audit:
             reference_agreement=0.9,
         )
         for row in report.sources
-        if row.reason.startswith(("labels", "its own"))
+        if row.reason in FOUND
     )
     methods = tuple(
         Expected(name, error, error - 0.03, error + 0.05)

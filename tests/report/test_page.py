@@ -134,3 +134,13 @@ def test_embedded_json_cannot_end_its_script():
 )
 def test_round_numbers(value, expected):
     assert nice_ceiling(value) == pytest.approx(expected)
+
+
+def test_data_tell_sources_that_were_set_aside_from_those_that_keep_some_weight():
+    names = ["gold", *"abcdef"]
+    weights = np.array([0.2, 0.3, 0.3, 0.0, 0.0, 0.0, 0.2])
+    content = made_up_audit(names, weights=weights).to_dict()
+    for key in ("set_aside", "doubted"):
+        cards = {card["source"] for card in content[key]}
+        assert cards == {content["sources"][i]["source"] for i in content["verdict"][key]}
+        assert cards

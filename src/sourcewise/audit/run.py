@@ -62,12 +62,13 @@ class Audit:
         """Return plain Python values; an infinite number stays one."""
         context = self.report.context
         assert context is not None
-        bound = context.bound
+        bound, found = context.bound, self.verdict
         return {
-            "verdict": {**asdict(self.verdict), "sentence": str(self.verdict)},
+            "verdict": {**asdict(found), "sentence": str(found)},
             "errors": asdict(self.comparison),
             **self.report.to_dict(),
-            "set_aside": [asdict(card) for card in self.cards],
+            "set_aside": self._cards_of(found.set_aside),
+            "doubted": self._cards_of(found.doubted),
             "reference": {**asdict(context.adequacy), "sentence": str(context.adequacy)},
             "bound": {
                 "discrepancy": bound.discrepancy_term,
@@ -80,6 +81,10 @@ class Audit:
             "left_out": self.left_out,
             "made_by": self.facts,
         }
+
+    def _cards_of(self, positions: list[int]) -> list[dict[str, Any]]:
+        names = {str(self.report.sources[i].source) for i in positions}
+        return [asdict(card) for card in self.cards if card.source in names]
 
 
 def fit_table(

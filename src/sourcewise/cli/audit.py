@@ -16,6 +16,8 @@ from sourcewise.report.html import render
 from sourcewise.tables.training import read_training
 
 MOST_LINES = 40
+PAGES, DATA = {".html", ".htm", ""}, {".json"}
+WRONG_KIND = "A report is a page (.html) or data (.json); {path} would be neither."
 
 
 def audit(
@@ -53,6 +55,8 @@ def audit(
     Example: sourcewise audit data.csv --label y --source vendor --reference gold -o report.html
     """
     check_output(output, data, reference_file)
+    if output is not None and output.suffix.lower() not in PAGES | DATA:
+        raise ValueError(WRONG_KIND.format(path=output))
     request = o.table_request(
         data,
         label,
@@ -87,7 +91,7 @@ def write_audit(result: Audit, output: Path | None) -> None:
     """Write the page, or the data if the file's name asks for it."""
     if output is None:
         return
-    if output.suffix == ".json":
+    if output.suffix.lower() in DATA:
         text = json.dumps(plain(result.to_dict()), indent=2, ensure_ascii=False, allow_nan=False)
         text += "\n"
     else:
