@@ -64,7 +64,7 @@ def _judged(
     for name, model, seconds in fitted:
         yield {
             "method": name,
-            "error": _error(model, draw, data.regression),
+            "error": error_of(model, draw, data.regression),
             "auc": _auc(model, draw, bad),
             "cpu_seconds": seconds,
             "trade_off": getattr(model, "trade_off_", np.nan),
@@ -124,7 +124,7 @@ def _timed_fit(model: Any, draw: Draw, rows: Any = slice(None)) -> float:
     return time.process_time() - start
 
 
-def _error(model: Any, draw: Draw, regression: bool) -> float:
+def error_of(model: Any, draw: Draw, regression: bool) -> float:
     """Error rate, or the root mean squared error in standard deviations of the test targets."""
     predicted = model.predict(draw.X_test)
     if regression:

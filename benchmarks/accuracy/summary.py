@@ -164,10 +164,15 @@ def harmed_auc(results: pd.DataFrame) -> pd.Series:
 
 
 def _worst(promise: str, limit: float, values: pd.Series) -> Line:
-    where = values.idxmax()
     broken = int((values > limit).sum())
-    words = f"{where[0]}, {where[1]}, {where[2]}, {where[3]:.0%} bad"
-    return Line(promise, limit, float(values.max()), words, broken, len(values))
+    where = name_of(values.idxmax())
+    return Line(promise, limit, float(values.max()), where, broken, len(values))
+
+
+def name_of(place: tuple[str, str, str, float]) -> str:
+    """Return a cell's name, from its values of `CELL`."""
+    data, variation, corruption, bad = place
+    return f"{data}, {variation}, {corruption}, {bad:.0%} bad"
 
 
 def clean_p_values(results: pd.DataFrame) -> pd.Series:

@@ -7,7 +7,17 @@ pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 from benchmarks.accuracy.data import REFERENCE, Draw  # noqa: E402
-from benchmarks.accuracy.judge import BY_AGREEMENT, BY_LOSS, judge, main, scores, table  # noqa: E402
+from benchmarks.accuracy.informed import cost_of_not_knowing, sides_table  # noqa: E402
+from benchmarks.accuracy.judge import (  # noqa: E402
+    BY_AGREEMENT,
+    BY_LOSS,
+    furthest,
+    judge,
+    main,
+    scores,
+    sides,
+    table,
+)
 from benchmarks.accuracy.summary import CELL  # noqa: E402
 
 
@@ -70,6 +80,63 @@ def test_the_table_counts_cells_below_the_line():
         "0.933 (2)",
         "0.900 (2)",
         "0.967 (1)",
+    ]
+
+
+class Always:
+    """Sure of one class."""
+
+    classes_ = np.array([0, 1])
+
+    def __init__(self, named):
+        self.named = named
+
+    def predict(self, X):
+        return np.full(len(X), self.named)
+
+    def predict_proba(self, X):
+        return np.tile(np.where(self.classes_ == self.named, 0.9, 0.1), (len(X), 1))
+
+
+@pytest.mark.parametrize(("trusted", "cost"), [([0, 0, 1], 0.0), ([0, 1, 1], 0.5)])
+def test_the_trusted_rows_choose_the_side(trusted, cost):
+    y_test = np.array([0, 0, 0, 1])
+    draw = Draw(
+        np.zeros((3, 1)), np.array(trusted), np.repeat(REFERENCE, 3), y_test[:, None], y_test
+    )
+    found = cost_of_not_knowing([Always(0), Always(1)], draw, regression=False)
+    assert found == {"cost": cost, "wrong": float(cost > 0)}
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_sides_are_known_from_many_rows(regression):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=600)
+    y = y if regression else (y > 0).astype(int)
+    sources = np.repeat([REFERENCE, "a", "b"], [100, 100, 100])
+    wrong = y[:300].copy()
+    wrong[sources == "b"] = -wrong[sources == "b"] if regression else 1 - wrong[sources == "b"]
+    draw = Draw(X[:300], wrong, sources, X[300:], y[300:])
+    assert sides(draw, ["b"], regression=regression) == {"cost": 0.0, "wrong": 0.0}
+    # Whoever calls the other side clean is wrong each time, and wins by it.
+    mistaken = sides(draw, ["a"], regression=regression)
+    assert mistaken["wrong"] == 1.0
+    assert mistaken["cost"] < -0.5
+
+
+def test_cells_beyond_the_line_with_two_sides():
+    cells = [("a", "grid", "flip", bad) for bad in (0.0, 0.4, 0.8, 1.0)]
+    index = pd.MultiIndex.from_tuples(cells, names=CELL)
+    chosen = furthest(pd.Series([0.1, 0.03, 0.01, 0.1], index=index))
+    assert chosen.index.tolist() == [cells[1]]
+    draws = [dict(zip(CELL, cells[1], strict=True)) | {"cost": c, "wrong": c} for c in (0.0, 1.0)]
+    line = sides_table(chosen, pd.DataFrame(draws)).splitlines()[-1]
+    assert [cell.strip() for cell in line.split("|")[1:-1]] == [
+        "a, grid, flip, 40% bad",
+        "+0.0300",
+        "+0.5000 ± 0.5000",
+        "1 of 2",
     ]
 
 
