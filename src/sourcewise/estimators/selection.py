@@ -116,8 +116,8 @@ def select(
         def fit(problems: WeightedProblems, near: Any = None) -> Any:
             return pool.family.fit_grid(problems, settings, start=near, on_fit=on_fit)
 
-    models, of_problems = _fit_and_judge(pool, problems, fit)
-    losses = of_problems[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
+    grid = _fit_and_judge(pool, problems, fit)
+    losses = grid.losses[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
     per_row = _average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
     shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
     mean_losses = per_row @ shares
@@ -126,37 +126,66 @@ def select(
         best = np.unravel_index(np.argmin(mean_losses), mean_losses.shape)
         size *= normality(per_row[best], shares)
     selection = _pick(pool, mean_losses, size, trade_offs)
-    first = int(same[selection.chosen[0]])
+    near = grid.models_of(same[selection.chosen[0]])
     if pool.protocol.averaged:
         average = _averaged(pool, measured, selection)
-        where = problems.find(average)
-        of_average, new = of_problems[where], where < 0
-        if new.any():
-            nearby = models[first * len(settings) : (first + 1) * len(settings)]
-            models_of_new, of_average[new] = _fit_and_judge(pool, average.only(new), fit, nearby)
+        known = problems.find(average)
         if on_fit is not None:
-            on_fit(int(np.sum(~new)) * len(settings))
-        losses_of_average = _average_held_out(of_average, pool) @ shares
-        alone = reference_alone(pool, selection, losses_of_average, size)
+            on_fit(int(np.sum(known >= 0)) * len(settings))
+        losses, near = _judge_more(pool, grid, average, known, fit, near)
+        of_average = _average_held_out(losses, pool) @ shares
+        alone = reference_alone(pool, selection, of_average, size)
         if alone is not None:
-            selection, first = alone, int(same[alone.chosen[0]])
+            selection, near = alone, grid.models_of(same[alone.chosen[0]])
         else:
-            chosen = (selection.chosen[0], int(np.argmin(losses_of_average)))
+            chosen = (selection.chosen[0], int(np.argmin(of_average)))
             selection = replace(selection, chosen=chosen)
-            first = 0 if new[0] else int(where[0])
-            models = models_of_new if new[0] else models
-    near = first * len(settings) + selection.chosen[1]
-    return selection, models[near : near + 1]
+    chosen_setting = selection.chosen[1]
+    return selection, near[chosen_setting : chosen_setting + 1]
 
 
-def _fit_and_judge(
-    pool: Pool, problems: WeightedProblems, fit: Fit, near: Any = None
-) -> tuple[Any, np.ndarray]:
-    """Models, and their losses on the reference, (n_problems, n_settings, n_rows)."""
+@dataclass(frozen=True)
+class _Judged:
+    """Models under all settings, problem by problem, and what they lose on the reference.
+
+    ``losses`` has the shape (n_problems, n_settings, n_rows).
+    """
+
+    models: Any
+    losses: np.ndarray
+
+    def models_of(self, problem: int) -> Any:
+        n_settings = self.losses.shape[1]
+        return self.models[problem * n_settings : (problem + 1) * n_settings]
+
+
+def _fit_and_judge(pool: Pool, problems: WeightedProblems, fit: Fit, near: Any = None) -> _Judged:
     X, y = pool.trusted
     models = fit(problems, near)
     losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
-    return models, losses.reshape(len(problems.weights), len(pool.family.settings), -1)
+    shape = len(problems.weights), len(pool.family.settings), -1
+    return _Judged(models, losses.reshape(shape))
+
+
+def _judge_more(
+    pool: Pool,
+    grid: _Judged,
+    problems: WeightedProblems,
+    known: np.ndarray,
+    fit: Fit,
+    near: Any,
+) -> tuple[np.ndarray, Any]:
+    """Losses of further problems, and models of the first one.
+
+    ``known`` says where in the grid a problem has been fitted already, or -1.
+    """
+    losses, new = grid.losses[known], known < 0
+    models = grid.models_of(known[0])
+    if new.any():
+        fitted = _fit_and_judge(pool, problems.only(new), fit, near)
+        losses[new] = fitted.losses
+        models = fitted.models_of(0) if new[0] else models
+    return losses, models
 
 
 def candidates(
