@@ -49,4 +49,5 @@ def clipped_squared_loss(
     about 0.25, as an uninformed probability does under :func:`brier_loss`: the two tasks share one
     range of trade-offs.
     """
-    return np.asarray(np.minimum(((predictions - y) / (clip * scale)) ** 2, 1.0))
+    # Cut off before it is squared: a square may be too large for a number.
+    return np.asarray(np.clip((predictions - y) / (clip * scale), -1.0, 1.0) ** 2)
