@@ -260,6 +260,18 @@ class TestFeatures:
         frame.loc[45, "weight"] = 1e14
         classifier(protocol="paper").fit(frame, y, sources=sources)
 
+    def test_the_reference_has_a_limit(self, pool):
+        X, y, sources = pool
+        assert sources[2] == "gold"
+        frame = pd.DataFrame(X, columns=["height", "weight", "age"])
+        frame.loc[2, "weight"] = 1e160
+        sentence = validation.REFERENCE_TOO_LARGE.format(
+            source="gold", value=1e160, column="weight", limit=1e150
+        )
+        assert_refused(classifier(), sentence, frame, y, sources)
+        frame.loc[2, "weight"] = 1e140
+        assert np.isfinite(classifier().fit(frame, y, sources=sources).coef_).all()
+
     def test_at_prediction(self, pool):
         X, y, sources = pool
         model = classifier().fit(X, y, sources=sources)

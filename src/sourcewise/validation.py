@@ -61,6 +61,10 @@ TOO_LARGE = (
     "Source {source!r} has {value:.3g} in column {column!r}; protocol='paper' takes features as "
     "they are and cannot compute with numbers beyond {limit:.0e}: replace it or drop those rows."
 )
+REFERENCE_TOO_LARGE = (
+    "The reference {source!r} has {value:.3g} in column {column!r}; numbers beyond {limit:.0e} "
+    "cannot be computed with: replace it or drop those rows."
+)
 LABEL_NOT_FINITE = "Source {source!r} has {what} in the labels; drop those rows."
 LABEL_NOT_NUMBER = (
     "Source {source!r} has the label {label!r}, which is not a number; correct it or use "
@@ -291,15 +295,26 @@ def check_finite(X: np.ndarray, codes: np.ndarray, names: list[Any], columns: An
     )
 
 
+def check_reference_magnitude(X: np.ndarray, name: Any, columns: Any) -> None:
+    """Name the column of the first trusted number whose square is not one."""
+    codes = np.zeros(len(X), dtype=np.intp)
+    check_magnitude(X, codes, [name], columns, limit=1e150, message=REFERENCE_TOO_LARGE)
+
+
 def check_magnitude(
-    X: np.ndarray, codes: np.ndarray, names: list[Any], columns: Any, limit: float = 1e15
+    X: np.ndarray,
+    codes: np.ndarray,
+    names: list[Any],
+    columns: Any,
+    limit: float = 1e15,
+    message: str = TOO_LARGE,
 ) -> None:
     """Name the source and the column of the first number that squares cannot be summed of."""
-    large = np.abs(X) > limit
+    large = np.abs(X) > np.float64(limit)  # which single precision may not know
     if large.any():
         row, column = np.argwhere(large)[0]
         raise ValueError(
-            TOO_LARGE.format(
+            message.format(
                 source=names[codes[row]],
                 value=float(X[row, column]),
                 column=column_name(columns, int(column)),

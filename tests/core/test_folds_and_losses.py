@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from sourcewise.core.folds import named_seed, stratified_folds
-from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
+from sourcewise.core.losses import (
+    brier_loss,
+    clipped_squared_loss,
+    log_loss,
+    spread,
+    zero_one_loss,
+)
 
 
 @pytest.mark.parametrize("n_folds", [2, 5])
@@ -45,3 +51,14 @@ def test_brier_is_bounded_and_is_the_error_of_a_certain_prediction():
 
 def test_log_loss_of_a_certain_mistake_is_finite():
     assert np.isfinite(log_loss(np.array([[[1.0, 0.0]]]), np.array([1]))).all()
+
+
+def test_spread_is_the_standard_deviation_but_for_rows_far_off():
+    y = np.random.default_rng(0).normal(3.0, 2.0, size=100)
+    assert spread(y) == np.std(y)
+    for placeholder in (-999.0, 1e6, 1e300):
+        spoilt = np.append(y, placeholder)
+        assert 1.9 < spread(spoilt) < 4.0
+    mostly_one_value = np.array([0.0] * 6 + [1.0, 5.0])
+    assert spread(mostly_one_value) == np.std(mostly_one_value)
+    assert spread(np.zeros(5)) == 1.0

@@ -35,14 +35,17 @@ def test_no_feature_is_left_below_a_tenth_of_the_largest(units, centre):
 MIXED_UNITS = [[1e5, 1.0, 1e-3], [100.0, 1.0], [40.0, 0.3, 0.4, 0.5, 9e3]]
 
 
+@pytest.mark.parametrize("centre", [5.0, -5.0])
 @pytest.mark.parametrize("units", MIXED_UNITS)
-def test_features_in_units_of_their_own_become_alike(units):
-    np.testing.assert_allclose(deviations(units, 1.0), 1.0, rtol=1e-6)
+def test_features_in_units_of_their_own_become_alike(units, centre):
+    np.testing.assert_allclose(deviations(units, centre), 1.0, rtol=1e-6)
 
 
+# A few trusted rows, or those of one place, need not lie where all rows have their centre.
+@pytest.mark.parametrize("centre", [0.0, 0.6])
 @pytest.mark.parametrize("units", MIXED_UNITS)
-def test_components_keep_their_proportions_however_steep(units):
-    found = deviations(units, 0.0)
+def test_components_keep_their_proportions_however_steep(units, centre):
+    found = deviations(units, centre)
     expected = np.maximum(np.divide(units, max(units)), 0.1)
     np.testing.assert_allclose(found / found.max(), expected, rtol=1e-6)
 
@@ -73,3 +76,29 @@ def test_placeholders_are_cut_off(value):
     np.testing.assert_array_equal(found[:2, 0], [1e6, -1e6])
     assert 10.0 < found[2, 0] < 100.0
     np.testing.assert_array_equal(FeatureMap.as_given(X)(np.array([[value, 1.0]]))[0, 0], value)
+
+
+# An identifier of ten digits, a market value, a time in nanoseconds.
+@pytest.mark.parametrize("largest", [1e9, 1e12, 1e17])
+def test_a_column_of_large_numbers_leaves_the_others_as_they_are(largest):
+    rng = np.random.default_rng(0)
+    rates = rng.uniform(size=(60, 4))
+    X = np.column_stack([largest * (50.0 + rng.uniform(size=60)), rates])
+    np.testing.assert_allclose(FeatureMap.from_reference(X)(X)[:, :5].std(axis=0), 1.0)
+
+
+@pytest.mark.parametrize("placeholder", [1e10, 1e36, 1e140])
+def test_a_placeholder_in_the_reference_costs_its_own_column_only(placeholder):
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    X[7, 2] = placeholder
+    found = FeatureMap.from_reference(X)(X)[:, [0, 1, 3]]
+    assert found.std(axis=0).min() > 0.1
+
+
+def test_what_rounding_leaves_of_constants_is_no_variation():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(60, 4)), np.full(60, 1e9), 1e-16 * rng.normal(size=60)])
+    X[::2, 4] += 1e-6
+    found = FeatureMap.from_reference(X)(X)[:, :6].std(axis=0)
+    assert found[:4].min() > 0.5
+    assert found[4:].max() < 1e-5

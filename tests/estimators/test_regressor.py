@@ -142,3 +142,18 @@ def test_the_bound_is_told_in_units_of_the_reference(number_pool):
         for unit, shift in ((1.0, 0.0), (100.0, -7.0))
     ]
     np.testing.assert_allclose(bounds[0].complexities, bounds[1].complexities, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4, 7])
+def test_one_wrong_target_in_the_reference_does_not_open_the_door_to_bad_sources(seed):
+    # In units of a deviation that one row has blown up, all sources look alike.
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(420, 6))
+    y = X @ rng.normal(size=6) + rng.normal(size=420)
+    sources = np.repeat(["gold", *"abcdef"], 60)
+    wrong = np.isin(sources, ["a", "b", "c"])
+    y[wrong] = -y[wrong]
+    y[5] = 50.0
+    model = regressor(random_state=seed).fit(X, y, sources=sources)
+    bad = np.isin(model.sources_, ["a", "b", "c"])
+    assert model.source_weights_[bad].sum() < 0.05

@@ -6,6 +6,8 @@ import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray
 
+# Standard deviations of a normal's median absolute deviation, and how many of them are far off.
+MEDIAN_TO_STANDARD, FAR = 1.4826, 10.0
 CLIP = 2.0  # residuals beyond this many scale units count as this many
 
 
@@ -51,3 +53,16 @@ def clipped_squared_loss(
     """
     # Cut off before it is squared: a square may be too large for a number.
     return np.asarray(np.clip((predictions - y) / (clip * scale), -1.0, 1.0) ** 2)
+
+
+def spread(targets: FloatArray) -> float:
+    """Return the standard deviation of targets none of which counts as farther off than `FAR`.
+
+    One target with a few zeros too many must not become the unit that all others are measured in.
+    Where there is no deviation at all, the unit is 1.
+    """
+    middle = np.median(targets)
+    far = FAR * MEDIAN_TO_STANDARD * np.median(np.abs(targets - middle))
+    if far > 0.0:
+        targets = np.clip(targets, middle - far, middle + far)
+    return float(np.std(targets)) or 1.0

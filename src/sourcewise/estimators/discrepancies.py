@@ -14,6 +14,7 @@ from sourcewise.core.discrepancy import Discrepancies, Witness
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
 from sourcewise.core.folds import named_seed
+from sourcewise.core.losses import spread
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.measure import N_PERMUTATIONS, measure
@@ -162,7 +163,7 @@ def _found(
             validation.numeric_matrix(rows.X, method),
             model._encode(rows.y, rows.codes, names, position)
             if classes
-            else rows.y / (float(np.std(rows.y[rows.codes == position])) or 1.0),
+            else rows.y / spread(rows.y[rows.codes == position]),
             rows.codes,
             reference=position,
             n_classes=len(model.classes_) if classes else 0,

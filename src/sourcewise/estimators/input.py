@@ -22,6 +22,7 @@ from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import Family
 from sourcewise.core.linear import LogisticFamily
+from sourcewise.core.losses import spread
 from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
 from sourcewise.estimators.rows import Rows
@@ -100,7 +101,9 @@ class SourceInput(BaseEstimator):
                 validation.check_magnitude(matrix, rows.codes, names, self._columns)
                 features = FeatureMap.as_given(matrix)
             else:
-                features = FeatureMap.from_reference(matrix[rows.codes == position])
+                trusted_rows = matrix[rows.codes == position]
+                validation.check_reference_magnitude(trusted_rows, names[position], self._columns)
+                features = FeatureMap.from_reference(trusted_rows)
             numbers = features(matrix)
         data, order = group_rows(
             numbers if self._wants_numbers else np.arange(len(targets))[:, None],
@@ -133,7 +136,7 @@ class SourceInput(BaseEstimator):
                 protocol.n_repeats if self._wants_numbers else 1,
                 self._seed,
             ),
-            scale=1.0 if n_classes else (float(np.std(trusted)) or 1.0),
+            scale=1.0 if n_classes else spread(trusted),
         )
 
     @property

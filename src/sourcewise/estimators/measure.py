@@ -28,7 +28,7 @@ from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.family import kept_shares
 from sourcewise.core.folds import named_seed
 from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.losses import clipped_squared_loss
+from sourcewise.core.losses import clipped_squared_loss, spread
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import in_row_space
 from sourcewise.estimators.pool import Pool
@@ -180,7 +180,7 @@ def know_nothing_loss(y: np.ndarray, shares: np.ndarray, n_classes: int) -> floa
     if n_classes:
         frequencies = np.bincount(y, shares, minlength=n_classes)
         return float(0.5 * (1.0 - np.sum(frequencies**2)))
-    return float(clipped_squared_loss(y @ shares, y, scale=y.std() or 1.0) @ shares)
+    return float(clipped_squared_loss(y @ shares, y, scale=spread(y)) @ shares)
 
 
 def _measure_linear(

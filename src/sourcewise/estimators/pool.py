@@ -16,9 +16,11 @@ from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
-# Columns are in different units if the largest deviation is beyond so many times the median, and a
-# typical mean beyond that share of its deviation: components and embeddings are centred.
-OWN_UNITS, OFF_CENTRE = 10.0, 0.25
+# Columns are in different units if one that never changes its sign deviates more than so many times
+# as much as the median column: components and embeddings go both ways.
+OWN_UNITS = 5.0
+# Deviations that rounding may leave of a constant, as shares of its size and of other columns'.
+ROUNDING = 1e-12
 # In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives.
 LARGEST = 1e6
 
@@ -121,10 +123,13 @@ class FeatureMap:
         proportion: those become alike.
         """
         centre, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
-        largest = float(deviation.max()) or 1.0
-        varies = deviation > 1e-9 * largest
+        varies = deviation > ROUNDING * np.abs(X).max(axis=0)
+        if varies.any():
+            # One column may be in units so small that its deviation is beyond all comparison.
+            varies &= deviation > ROUNDING * typical(deviation[varies])
+        largest = float(deviation[varies].max(initial=0.0)) or 1.0
         mapped = np.maximum(deviation / largest, SMALLEST_SHARE)
-        if varies.any() and in_different_units(centre[varies], deviation[varies]):
+        if varies.any() and in_different_units(X[:, varies], deviation[varies]):
             mapped = np.ones_like(deviation)
         # So that values of C mean about the same whatever the number of small ones.
         mapped /= np.sqrt(np.mean(mapped**2))
@@ -150,12 +155,15 @@ class FeatureMap:
         return coef, intercept - coef @ self.centre
 
 
-def in_different_units(means: np.ndarray, deviations: np.ndarray) -> bool:
+def in_different_units(X: np.ndarray, deviations: np.ndarray) -> bool:
     """Whether columns look like quantities in units of their own, not like parts of one whole.
 
     Of principal components, too, a few may be much larger than the rest, but with good reason.
     """
-    # Of two columns, one may be in other units: the smaller of two in the middle.
-    typical = np.quantile(deviations, 0.5, method="lower")
-    off_centre = np.median(np.abs(means) / deviations)
-    return bool(deviations.max() > OWN_UNITS * typical and off_centre > OFF_CENTRE)
+    one_sign = (X.min(axis=0) >= 0.0) | (X.max(axis=0) <= 0.0)
+    return bool(np.any(deviations[one_sign] > OWN_UNITS * typical(deviations)))
+
+
+def typical(deviations: np.ndarray) -> float:
+    """Return the median, the smaller of two in the middle: of two columns, one may be far off."""
+    return float(np.quantile(deviations, 0.5, method="lower"))

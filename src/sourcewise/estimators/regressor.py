@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from sourcewise.core.family import Family
+from sourcewise.core.losses import spread
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.protocol import Protocol
@@ -57,7 +58,7 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
     def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
         targets = np.asarray(y[trusted], dtype=np.float64)
         self._target_centre = float(targets.mean())
-        self._target_scale = float(targets.std()) or 1.0
+        self._target_scale = spread(targets)
 
     def _encode(
         self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int

@@ -28,6 +28,7 @@ from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.evidence import row_blocks
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import Family
+from sourcewise.core.losses import spread
 
 # An agreement of the reference's own that is smaller is not told from none.
 BEYOND_NOISE = 2.0
@@ -204,6 +205,6 @@ def _outcomes(data: SourceData, sources: IntArray) -> FloatArray:
     targets = [data.y[data.rows(i)] for i in sources]
     if data.n_classes:
         return np.asarray(np.eye(data.n_classes)[np.concatenate(targets)])
-    farthest = FARTHEST * np.std(data.y[data.rows(data.reference)])
+    farthest = FARTHEST * spread(data.y[data.rows(data.reference)])
     off = np.concatenate([y - np.median(y) for y in targets])
     return np.asarray(np.clip(off, -farthest, farthest)[:, None])
