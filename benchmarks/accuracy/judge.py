@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
+from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -88,7 +89,11 @@ def sides(draw: Draw, bad: list[str], *, regression: bool) -> dict[str, float]:
     """Cost of not knowing which of two known sides is the clean one."""
     is_bad = np.isin(draw.sources, bad)
     is_clean = ~is_bad & (draw.sources != REFERENCE)
-    models = [make_model(regression).fit(draw.X[rows], draw.y[rows]) for rows in (is_clean, is_bad)]
+    models = []
+    for rows in (is_clean, is_bad):
+        one_label = not regression and len(np.unique(draw.y[rows])) == 1
+        model = DummyClassifier() if one_label else make_model(regression)
+        models.append(model.fit(draw.X[rows], draw.y[rows]))
     return cost_of_not_knowing(models, draw, regression=regression)
 
 

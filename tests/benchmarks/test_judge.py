@@ -125,6 +125,16 @@ def test_sides_are_known_from_many_rows(regression):
     assert mistaken["cost"] < -0.5
 
 
+def test_a_side_of_one_label_is_not_the_likelier_one():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y = (X[:, 0] > 0).astype(int)
+    sources = np.repeat([REFERENCE, "a", "b"], [40, 80, 80])
+    biased = np.where(sources == "b", 1, y[:200])
+    draw = Draw(X[:200], biased, sources, X[200:], y[200:])
+    assert sides(draw, ["b"], regression=False) == {"cost": 0.0, "wrong": 0.0}
+
+
 def test_cells_beyond_the_line_with_two_sides():
     cells = [("a", "grid", "flip", bad) for bad in (0.0, 0.4, 0.8, 1.0)]
     index = pd.MultiIndex.from_tuples(cells, names=CELL)
