@@ -14,12 +14,12 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
-from sourcewise.core.losses import log_loss
+from sourcewise.core.losses import brier_loss, log_loss
+from sourcewise.estimators.pool import know_nothing_loss
 from sourcewise.estimators.selection import (
     Selection,
     doublings_from,
     error_likelihood,
-    know_nothing,
     normality,
     posterior_shares,
     reference_alone,
@@ -195,7 +195,8 @@ def test_the_reference_alone_is_taken_where_the_average_loses_what_it_knows(
         names_only=False,
         selection_loss=log_loss,
     )
-    assert know_nothing(pool) == pytest.approx(np.log(2.0))
+    assert know_nothing_loss(pool, log_loss) == pytest.approx(np.log(2.0))
+    assert know_nothing_loss(pool, brier_loss) == pytest.approx(0.25)
     before = Selection(
         np.array([0.0, 1.0]),
         np.array([0.1, 1.0]),

@@ -28,10 +28,9 @@ from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.family import kept_shares
 from sourcewise.core.folds import named_seed
 from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.losses import clipped_squared_loss, spread
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import in_row_space
-from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.pool import Pool, know_nothing_loss
 from sourcewise.progress import report_progress
 
 N_PERMUTATIONS = 199
@@ -132,7 +131,7 @@ def from_evidence(pool: Pool, reference: ReferenceEvidence, evidence: SourceEvid
         local_discrepancies(sides[0], evidence.p_values),
         np.stack([without.values for without in sides[1:]]),
         float(own.var(ddof=1)),
-        float(know_nothing_loss(pool.trusted[1], shares, pool.data.n_classes) - own @ shares),
+        float(know_nothing_loss(pool, pool.bounded_loss) - own @ shares),
         sides,
     )
 
@@ -156,7 +155,7 @@ def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
         find_pulls(pool.data, asked, pool.folds, family, alone, pool.bounded_loss, setting),
         find_agreement(pool.data, asked, pool.folds, family, alone),
         feature_distances(pool.data, asked),
-        know_nothing_loss(y, shares, pool.data.n_classes),
+        know_nothing_loss(pool, pool.bounded_loss),
     )
     return replace(
         measured,
@@ -173,14 +172,6 @@ def _portions(asked: Sequence[int], row_counts: np.ndarray) -> Iterator[Sequence
         if rows >= PORTION_ROWS or k == len(asked) - 1:
             yield asked[start : k + 1]
             start, rows = k + 1, 0
-
-
-def know_nothing_loss(y: np.ndarray, shares: np.ndarray, n_classes: int) -> float:
-    """Mean loss on the reference of a model that knows its labels' frequencies only."""
-    if n_classes:
-        frequencies = np.bincount(y, shares, minlength=n_classes)
-        return float(0.5 * (1.0 - np.sum(frequencies**2)))
-    return float(clipped_squared_loss(y @ shares, y, scale=spread(y)) @ shares)
 
 
 def _measure_linear(

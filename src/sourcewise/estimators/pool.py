@@ -88,6 +88,18 @@ class Pool:
         return isinstance(self.family, EstimatorFamily) and self.family.names_only
 
 
+def know_nothing_loss(pool: Pool, loss: Callable[[Any, Any], Any]) -> float:
+    """Mean loss on the reference of whoever knows its class frequencies or its mean only."""
+    y = pool.trusted[1]
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    if pool.data.n_classes:
+        guess = np.bincount(y, weights=shares, minlength=pool.data.n_classes)
+        guesses = np.broadcast_to(guess, (len(y), len(guess)))
+    else:
+        guesses = np.full(len(y), y @ shares)
+    return float(loss(guesses, y) @ shares)
+
+
 @dataclass(frozen=True)
 class FeatureMap:
     """Affine map of the features, and back for coefficients.

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from sourcewise.core.family import WeightedProblems, kept_shares
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.measure import Measured
-from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.pool import Pool, know_nothing_loss
 from sourcewise.progress import counter
 
 NO_LOSS = 1e-12
@@ -284,7 +284,7 @@ def reference_alone(
     if not len(alone):
         return None
     losses = selection.losses[alone[0]]
-    least = [know_nothing(pool), of_average.min(), losses.min()]
+    least = [know_nothing_loss(pool, pool.selection_loss), of_average.min(), losses.min()]
     nothing, average, reference = _evidence(pool, np.array(least), size)
     if reference - average <= max(CLEARLY_LIKELIER, LOST_PART * (reference - nothing)):
         return None
@@ -293,18 +293,6 @@ def reference_alone(
         chosen=(int(alone[0]), int(np.argmin(losses))),
         shares=(selection.trade_offs == 0.0).astype(float),
     )
-
-
-def know_nothing(pool: Pool) -> float:
-    """Mean loss, by which choices are made, of whoever knows class frequencies or a mean only."""
-    y = pool.trusted[1]
-    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    if pool.data.n_classes:
-        guess = np.bincount(y, weights=shares, minlength=pool.data.n_classes)
-        guesses = np.broadcast_to(guess, (1, len(y), len(guess)))
-    else:
-        guesses = np.full((1, len(y)), y @ shares)
-    return float(np.asarray(pool.selection_loss(guesses, y))[0] @ shares)
 
 
 def _shares(pool: Pool, losses: np.ndarray, size: float, trade_offs: np.ndarray) -> np.ndarray:
