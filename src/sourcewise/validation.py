@@ -296,7 +296,7 @@ def check_finite(X: np.ndarray, codes: np.ndarray, names: list[Any], columns: An
 
 
 def check_reference_magnitude(X: np.ndarray, name: Any, columns: Any) -> None:
-    """Name the column of the first trusted number whose square is not one."""
+    """Name the column of the first trusted number that is too large to be squared and summed."""
     codes = np.zeros(len(X), dtype=np.intp)
     check_magnitude(X, codes, [name], columns, limit=1e150, message=REFERENCE_TOO_LARGE)
 

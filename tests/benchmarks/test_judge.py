@@ -45,12 +45,17 @@ def test_scores():
     assert scores(Sure(), X, -X[:, 0])[BY_AGREEMENT] == -2.0
 
 
+def made_up(rng, n_rows, *, regression):
+    """Rows whose label or target is mostly in the first of three features."""
+    X = rng.normal(size=(n_rows, 3))
+    y = X[:, 0] + 0.3 * rng.normal(size=n_rows)
+    return X, y if regression else (y > 0).astype(int)
+
+
 @pytest.mark.parametrize("regression", [False, True])
 def test_finds_shuffled_labels_and_cannot_find_what_is_not_there(regression):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1200, 3))
-    y = X[:, 0] + 0.3 * rng.normal(size=1200)
-    y = y if regression else (y > 0).astype(int)
+    X, y = made_up(rng, 1200, regression=regression)
     sources = np.repeat([REFERENCE, *(f"s{i}" for i in range(10))], [100, *[50] * 10])
     rows, test = slice(0, 600), slice(600, None)
     bad = [f"s{i}" for i in range(5)]
@@ -111,9 +116,7 @@ def test_the_trusted_rows_choose_the_side(trusted, cost):
 @pytest.mark.parametrize("regression", [False, True])
 def test_sides_are_known_from_many_rows(regression):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 3))
-    y = X[:, 0] + 0.3 * rng.normal(size=600)
-    y = y if regression else (y > 0).astype(int)
+    X, y = made_up(rng, 600, regression=regression)
     sources = np.repeat([REFERENCE, "a", "b"], [100, 100, 100])
     wrong = y[:300].copy()
     wrong[sources == "b"] = -wrong[sources == "b"] if regression else 1 - wrong[sources == "b"]

@@ -137,7 +137,7 @@ class FeatureMap:
         centre, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
         varies = deviation > ROUNDING * np.abs(X).max(axis=0)
         if varies.any():
-            # One column may be in units so small that its deviation is beyond all comparison.
+            # Not of the largest: beside a time in milliseconds, all others would be nothing.
             varies &= deviation > ROUNDING * typical(deviation[varies])
         largest = float(deviation[varies].max(initial=0.0)) or 1.0
         mapped = np.maximum(deviation / largest, SMALLEST_SHARE)
