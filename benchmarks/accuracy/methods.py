@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -45,6 +45,15 @@ def run_methods(
         yield from _judged(_fitted(data, draw, bad, seed, one_by_one), data, draw, bad)
 
 
+def run_simple_choices(
+    data: DataSet, draw: Draw, bad: list[str], seed: int
+) -> Iterator[dict[str, Any]]:
+    """Fit and judge the default, the paper's method, the oracle, and what needs no method."""
+    simple = (REFERENCE_ONLY, ALL_DATA)
+    with changed({}):
+        yield from _judged(_fitted(data, draw, bad, seed, False, simple), data, draw, bad)
+
+
 def run_variants(data: DataSet, draw: Draw, bad: list[str], seed: int) -> Iterator[dict[str, Any]]:
     """Fit and judge the default, its variants, and what they are to be compared with."""
 
@@ -74,7 +83,12 @@ def _judged(
 
 
 def _fitted(
-    data: DataSet, draw: Draw, bad: list[str], seed: int, one_by_one: bool
+    data: DataSet,
+    draw: Draw,
+    bad: list[str],
+    seed: int,
+    one_by_one: bool,
+    wanted: Collection[str] = tuple(BASELINES),
 ) -> Iterator[tuple[str, Any, float]]:
     for name, protocol in ((DEFAULT, None), (PAPER, "paper")):
         model = _estimator(data, seed, protocol=protocol)
@@ -86,7 +100,7 @@ def _fitted(
         return
     common = {"reference": REFERENCE, "random_state": seed}
     clean_names = sorted(set(draw.sources.tolist()) - {*bad, REFERENCE})
-    models = {name: kind(**common) for name, kind in BASELINES.items()}
+    models = {name: BASELINES[name](**common) for name in wanted}
     models[ORACLE] = baselines.Oracle(clean=clean_names, **common)
     if one_by_one:
         for name, model in models.items():

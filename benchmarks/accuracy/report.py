@@ -22,16 +22,47 @@ def half(results: pd.DataFrame, name: str) -> pd.DataFrame:
 
 def overview(results: pd.DataFrame) -> str:
     """Return everything in short, half by half."""
+    parts = lines_by_half(results)
+    parts += ["## Regret and comparisons, both halves\n", methods_table(results)]
+    parts += ["## Data set by data set, both halves\n", data_table(results)]
+    parts += ["## Grid and variations, both halves\n", variations_table(results)]
+    return "\n".join(parts)
+
+
+def extremes(results: pd.DataFrame) -> str:
+    """Return what is lost where every source is bad, and where none is, half by half."""
+    every = ["## Every cell, both halves\n", extremes_table(results)]
+    return "\n".join([*lines_by_half(results), *every])
+
+
+def extremes_table(results: pd.DataFrame) -> str:
+    """Difference from the simple choice that is right there, the largest first."""
+    found = []
+    for rival, bad in summary.RIGHT_CHOICE.items():
+        comparison = summary.compare_with(results, rival)
+        chosen = comparison[comparison.index.get_level_values("bad") == bad]
+        found += [(rival, place, line) for place, line in chosen.iterrows()]
+    rows = [
+        (
+            summary.name_of(place),
+            rival,
+            f"{line.difference:+.4f} ± {line.standard_error:.4f}",
+            "NO" if line.difference > summary.MARGIN else "yes",
+        )
+        for rival, place, line in sorted(found, key=lambda row: -row[2].difference)
+    ]
+    return markdown(("cell", "compared with", "difference", "held"), rows)
+
+
+def lines_by_half(results: pd.DataFrame) -> list[str]:
+    """Titles and tables of what the default has to hold."""
     parts = []
     for name in HALVES:
         part = half(results, name)
         if len(part):
             n_runs = len(part.drop_duplicates(["seed", *summary.CELL]))
             parts += [f"## {name.capitalize()}: {n_runs} runs\n", lines_table(part)]
-    parts += ["## Regret and comparisons, both halves\n", methods_table(results)]
-    parts += ["## Data set by data set, both halves\n", data_table(results)]
-    parts += ["## Grid and variations, both halves\n", variations_table(results)]
-    return "\n".join(parts)
+    return parts
 
 
 def lines_table(results: pd.DataFrame) -> str:

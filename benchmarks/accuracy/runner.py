@@ -6,7 +6,7 @@ import ast
 import hashlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from functools import cache
 from itertools import zip_longest
@@ -18,9 +18,9 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 import sourcewise
-from benchmarks.accuracy.data import Absent, DataSet, TooFewRows, in_development
+from benchmarks.accuracy.data import Absent, DataSet, Draw, TooFewRows, in_development
 from benchmarks.accuracy.design import Cell, cells_of, corrupt, data_set, is_development
-from benchmarks.accuracy.methods import run_methods, run_variants
+from benchmarks.accuracy.methods import run_methods
 from sourcewise.files import staged
 
 SAVE_EVERY = 60  # seconds; what is computed in between is lost when the run is killed
@@ -32,6 +32,8 @@ CODE = ("core", "estimators", "baselines", "corruption")
 DESIGN = ("data.py", "design.py", "methods.py", "variants.py")
 
 Run = tuple[Cell, int]
+# Fits and judges some methods on the draw of one run.
+FitAndJudge = Callable[[DataSet, Draw, list[str], int], Iterator[dict[str, Any]]]
 
 
 @cache
@@ -116,14 +118,22 @@ def variants_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Ru
     ]
 
 
-def one_run(cell: Cell, seed: int, folder: Path, variants: bool) -> list[dict[str, Any]]:
-    """Results of all methods in one run."""
+def extremes_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Run]:
+    """Return the runs in which no source or every source is bad, of all data sets that are fast."""
+    fast = [data for data in data_sets if data.varied]
+    return [(cell, seed) for cell, seed in plan(fast, seeds) if cell.bad in (0.0, 1.0)]
+
+
+def one_run(
+    cell: Cell, seed: int, folder: Path, fit_and_judge: FitAndJudge | None
+) -> list[dict[str, Any]]:
+    """Results in one run: of all methods, or of those that ``fit_and_judge`` knows."""
     data = data_set(cell.data)
     draw = data.draw(folder, seed, cell.reference, cell.uneven)
     with threadpool_limits(1):
         draw, bad = corrupt(draw, cell, data, seed)
-        if variants:
-            results = list(run_variants(data, draw, bad, seed))
+        if fit_and_judge is not None:
+            results = list(fit_and_judge(data, draw, bad, seed))
         else:
             # At times each method is fitted by itself, for the sake of its processor time.
             timed = seed == 0 and cell.variation == "grid" and cell.bad == TIMED_SHARE
@@ -146,7 +156,7 @@ def execute(
     folder: Path,
     *,
     jobs: int,
-    variants: bool = False,
+    fit_and_judge: FitAndJudge | None = None,
     say: Any = print,
 ) -> pd.DataFrame:
     """Run what the file does not hold yet, saving every minute; returns all results."""
@@ -164,7 +174,7 @@ def execute(
     # Workers inherit it: several threads in each would only wait for one another.
     os.environ["OMP_NUM_THREADS"] = "1"
     results = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(one_run)(cell, seed, folder, variants) for cell, seed in todo
+        delayed(one_run)(cell, seed, folder, fit_and_judge) for cell, seed in todo
     )
     for block in _portions(results, len(todo), say):
         known = pd.concat([known, pd.DataFrame(block)]) if len(known) else pd.DataFrame(block)

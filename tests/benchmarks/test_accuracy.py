@@ -25,6 +25,7 @@ from benchmarks.accuracy.design import (  # noqa: E402
 from benchmarks.accuracy.runner import (  # noqa: E402
     available,
     execute,
+    extremes_plan,
     plan,
     quick_plan,
     without_prose,
@@ -69,6 +70,13 @@ def test_the_quick_runs_still_meet_everything():
     assert {cell.data for cell, _ in runs} == {data.name for data in DATA_SETS}
     assert {cell.corruption for cell, _ in runs} == {"none", *CORRUPTIONS}
     assert {cell.variation for cell, _ in runs} == {c.variation for c in cells_of(DATA_SETS[0])}
+
+
+def test_the_extremes_are_all_cells_with_nothing_to_find_out():
+    runs = extremes_plan(DATA_SETS, range(3))
+    fast = [data for data in DATA_SETS if data.varied]
+    wanted = {cell for data in fast for cell in cells_of(data) if cell.bad in (0.0, 1.0)}
+    assert Counter(runs) == Counter((cell, seed) for cell in wanted for seed in range(3))
 
 
 @pytest.mark.parametrize("data", BUNDLED, ids=lambda data: data.name)
@@ -185,6 +193,32 @@ def test_regret_is_the_distance_of_the_means():
     assert average.found == pytest.approx(0.015)
     assert worst.found == pytest.approx(0.03)
     assert (worst.broken_in, worst.of) == (1, 2) and "c1" in worst.where
+
+
+def test_extremes_are_compared_with_the_choice_that_is_right_there():
+    results = made_up([0.0, 0.004, 0.01])
+    results["bad"] = results["corruption"].map({"c0": 0.0, "c1": 1.0, "c2": 1.0})
+    # Against the choice that is wrong there, the default may look as good or bad as it likes.
+    wrong = (results["method"] == "all data") & (results["bad"] == 1.0)
+    results.loc[wrong, "error"] += 0.3
+    rows = [line.split("|")[1:-1] for line in report.extremes_table(results).splitlines()[2:]]
+    assert [[cell.strip() for cell in row] for row in rows] == [
+        ["made up, grid, c2, 100% bad", "reference only", "+0.0100 ± 0.0000", "NO"],
+        ["made up, grid, c1, 100% bad", "reference only", "+0.0040 ± 0.0000", "yes"],
+        ["made up, grid, c0, 0% bad", "all data", "+0.0000 ± 0.0000", "yes"],
+    ]
+
+
+def test_the_extremes_run_and_are_read_again(tmp_path, capsys):
+    arguments = ["--extremes", "--only", "wine", "--seeds", "1", "--jobs", "1"]
+    main([*arguments, "--results", str(tmp_path)])
+    computed = capsys.readouterr().out
+    results = pd.read_parquet(tmp_path / "extremes.parquet")
+    assert set(results["method"]) == {"sourcewise", "paper", "reference only", "all data", "oracle"}
+    assert set(results["bad"]) == {0.0, 1.0}
+    main([*arguments, "--report", "--results", str(tmp_path)])
+    table = report.extremes_table(results)
+    assert table in computed and table in capsys.readouterr().out
 
 
 def test_another_method_may_be_clearly_better_in_one_cell_of_a_hundred():
