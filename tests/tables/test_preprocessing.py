@@ -132,6 +132,11 @@ class TestRefusals:
         with pytest.raises(ValueError, match="No column is left"):
             fit(x=["a", "b", "c"])
 
+    def test_nothing_varies_in_the_reference(self):
+        with pytest.raises(ValueError, match="that the reference's rows differ in some column"):
+            fit(x=[1.0, 1.0, 1.0], kind=["a", "a", "a"])
+        fit(x=[1.0, None, 1.0])  # that a value is missing is something to go by
+
     def test_column_absent(self):
         with pytest.raises(ValueError, match="no column 'x'"):
             fit(x=[1.0, 2.0]).transform(pa.table({"y": [1.0]}))

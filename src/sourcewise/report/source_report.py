@@ -82,8 +82,11 @@ class SourceReport:
 
     @property
     def averaged(self) -> bool:
-        """Whether the weights are an average over several lambdas."""
-        return len(self.shares) > 1
+        """Whether the weights are an average over several lambdas that differ in theirs.
+
+        Where the reference has all the weight, each of them gives it that.
+        """
+        return len(self.shares) > 1 and sum(row.weight > 0 for row in self.sources) > 1
 
     @classmethod
     def from_results(

@@ -119,7 +119,7 @@ EVIDENCE = {
     ("agreement", ""): (
         "What a model of your reference knows shows less in this source's labels than in yours."
     ),
-    ("features", ""): "Its features are spread unlike your reference's and those of other sources.",
+    ("features", ""): "Its features are spread quite unlike your reference's.",
     ("separating model", ""): (
         "A model was found that tells this source's labels from your reference's."
     ),

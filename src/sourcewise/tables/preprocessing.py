@@ -146,7 +146,7 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         """
         table = as_arrow(X)
         rules = [self._rule(name, table.column(name)) for name in table.column_names]
-        if not any(rule.features for rule in rules):
+        if not any(rule.features and _varies(table.column(rule.name)) for rule in rules):
             raise ValueError(NO_FEATURES)
         narrow = all(_is_narrow(table.column(r.name).type) for r in rules if r.kind != "left out")
         self.rules_ = rules
@@ -242,6 +242,12 @@ def column_kind(name: str, kind: Any) -> str:
     if types.is_temporal(kind):
         raise ValueError(DATES.format(name=name))
     raise ValueError(NOT_A_VALUE.format(name=name, kind=str(kind)))
+
+
+def _varies(values: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return len(pc.unique(values)) > 1
 
 
 def _category_rule(name: str, values: Any) -> ColumnRule:

@@ -9,6 +9,7 @@ from sourcewise.core.discrepancy.judgement import (
     FARNESS,
     MISSED,
     NEAREST,
+    OTHER_UNITS,
     PULLED,
     Findings,
     judge,
@@ -144,5 +145,10 @@ def test_where_all_lie_far_features_count_against_sources_that_pull_the_wrong_wa
     np.testing.assert_allclose(
         far - near, 4.0 * FARNESS * np.array([0, 0, 0, 0.6827, 0.9545]), atol=1e-4
     )
-    # They may all differ by nature: that the features are to blame is not said.
-    assert "features" not in witnesses(findings(**pulls, distances=1e6))
+
+
+def test_where_all_lie_far_features_are_blamed_only_if_no_nature_explains_it():
+    pulls = {"pull": [-0.04, -0.02, 0.0, 0.02, 0.04], "pull_error": 0.02, "missing": 0.1}
+    assert "features" not in witnesses(findings(**pulls, distances=0.9 * OTHER_UNITS))
+    units = witnesses(findings(**pulls, distances=1e4))
+    assert [who == "features" for who in units] == [False, False, False, True, True]

@@ -41,6 +41,9 @@ BEYOND_DOUBT = 3.0
 FAILED = 0.25
 # Moments that differ by as much as the reference has cost a fifth of what knowing nothing does.
 FARNESS = 0.05
+# Sources that differ by nature had moments up to seven times the reference's away from it
+# (`benchmarks/accuracy`); beyond this their units or columns are others, even if all lie so far.
+OTHER_UNITS = 20.0
 # Only the reference is at distance zero: lambda = 0 must leave every other source out.
 NEAREST = 1e-6
 
@@ -71,16 +74,14 @@ class Findings:
 def judge(findings: Findings, chosen_set: int = 0) -> FloatArray:
     """Return the discrepancies of one set."""
     pulled, missed, failed, farther = _parts(findings, chosen_set)
-    wrong_way = _wrong_way(findings.pulls, chosen_set)
-    far = _far(findings.distances) * np.maximum(2.0 * wrong_way - 1.0, 0.0)
+    far = _far_and_harmful(findings, chosen_set)
     return _within_limits(_within_limits(pulled + missed + failed) + np.maximum(farther, far))
 
 
 def _parts(findings: Findings, s: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return what pulls, agreement, sources' own models and features each say, in set ``s``.
 
-    Features are witnesses by what exceeds the nearest sources only: where all lie far, they do not
-    tell a source with wrong labels from others.
+    Features speak by what exceeds the nearest sources.
     """
     pulls, sides = findings.pulls, findings.sides[s]
     beyond_doubt = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=0.0)
@@ -90,6 +91,12 @@ def _parts(findings: Findings, s: int) -> tuple[FloatArray, FloatArray, FloatArr
         FAILED * np.maximum(beyond_doubt, 0.0),
         _far(beyond_nearest(findings.distances)) * _wrong_way(pulls, s),
     )
+
+
+def _far_and_harmful(findings: Findings, s: int) -> FloatArray:
+    """Return what the whole distance says against sources likelier to do harm than good."""
+    wrong_way = _wrong_way(findings.pulls, s)
+    return np.asarray(_far(findings.distances) * np.maximum(2.0 * wrong_way - 1.0, 0.0))
 
 
 def _wrong_way(pulls: Pulls, s: int) -> FloatArray:
@@ -117,10 +124,13 @@ WITNESSES = (
 def judged_discrepancies(findings: Findings, p_values: FloatArray) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference.
 
-    The witness is whoever says most against a source. Its own model adds to the standard error
-    where it speaks, features have none.
+    The witness is whoever says most against a source. Where all sources lie far, features do not
+    tell one with wrong labels from others, unless they are of another order of magnitude. A
+    source's own model adds to the standard error where it speaks, features have none.
     """
     parts = np.stack(_parts(findings, 0))
+    other_units = np.where(findings.distances > OTHER_UNITS, _far_and_harmful(findings, 0), 0.0)
+    parts[WITNESSES.index(FAR)] = np.maximum(parts[WITNESSES.index(FAR)], other_units)
     agreed = MISSED * findings.know_nothing * findings.agreement.missing_errors
     own_model = np.where(parts[2] > 0, FAILED * findings.sides[0].error_b, 0.0)
     return Discrepancies(
