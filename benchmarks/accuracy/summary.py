@@ -21,7 +21,7 @@ WORST = 0.02  # regret that no cell should exceed
 MARGIN = 0.005  # differences of the error rate that nobody would mind
 WORSE_CELLS = 0.01  # share of cells in which another method may be clearly better
 HARM = 0.02  # cost to all-data from which bad sources count as bad
-# Where nothing has to be found out, and by which share of bad sources.
+# Simple choices, and the share of bad sources at which each is right.
 RIGHT_CHOICE = {REFERENCE_ONLY: 1.0, ALL_DATA: 0.0}
 
 

@@ -42,6 +42,17 @@ def test_finds_the_bad_source(class_pool, discrepancy, n_classes):
     assert model.score(X[sources == "good"], y[sources == "good"]) > 0.75
 
 
+def test_a_running_number_costs_no_good_source_its_weight():
+    rng = np.random.default_rng(0)
+    counts = {"gold": 80, "north": 100, "east": 100, "south": 100}
+    sources = np.repeat(list(counts), list(counts.values()))
+    X = rng.normal(size=(len(sources), 12))
+    y = (X[:, :6] @ rng.normal(size=6) + rng.logistic(size=len(X)) > 0).astype(int)
+    running = [1_000_000 * (k + 1) + np.arange(n) for k, n in enumerate(counts.values())]
+    X = np.column_stack([X, np.concatenate(running)])
+    assert classifier().fit(X, y, sources=sources).source_weights_[1:].min() > 0.2
+
+
 @pytest.mark.parametrize("labels", [["no", "yes"], ["a", "bb", "ccc"], [10, 20], [True, False]])
 def test_attributes(class_pool, labels):
     X, y, sources = class_pool(n_classes=len(labels), labels=labels)

@@ -47,7 +47,8 @@ def naive_fit(blocks, alpha, C):
     """Rows of source i weigh alpha_i / m_i, scaled to total the number of rows in use."""
     used = [(X, y, a) for (X, y), a in zip(blocks, alpha, strict=True) if a > 0]
     total = sum(len(y) for _, y, _ in used)
-    model = LogisticRegression(C=C, fit_intercept=False, tol=1e-10, max_iter=100_000)
+    # At such a tolerance the line search of the default solver may give up, and warn.
+    model = LogisticRegression(C=C, fit_intercept=False, tol=1e-10, solver="newton-cholesky")
     return model.fit(
         np.vstack([X for X, _, _ in used]),
         np.concatenate([y for _, y, _ in used]),

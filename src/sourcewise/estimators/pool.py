@@ -21,8 +21,9 @@ SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scali
 OWN_UNITS = 5.0
 # Deviations that rounding may leave of a constant, as shares of its size and of other columns'.
 ROUNDING = 1e-12
-# In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives.
-LARGEST = 1e6
+# In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives, and
+# running numbers of other sources, with which solvers did not get to the end.
+LARGEST = 100.0
 
 
 @dataclass(frozen=True)
