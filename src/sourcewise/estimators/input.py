@@ -23,7 +23,7 @@ from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import Family
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import spread
-from sourcewise.estimators.pool import FeatureMap, Pool
+from sourcewise.estimators.pool import LARGEST, FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.transaction import forget_fit
@@ -39,6 +39,8 @@ class SourceInput(BaseEstimator):
 
     # Sources are the point of these estimators: they are routed without having to be asked for.
     __metadata_request__fit = {"sources": True}
+
+    _largest = LARGEST  # where features are cut off in training
 
     estimator: Any = None
     discrepancy: str = "local"
@@ -103,7 +105,7 @@ class SourceInput(BaseEstimator):
             else:
                 trusted_rows = matrix[rows.codes == position]
                 validation.check_reference_magnitude(trusted_rows, names[position], self._columns)
-                features = FeatureMap.from_reference(trusted_rows)
+                features = FeatureMap.from_reference(trusted_rows, self._largest)
             numbers = features(matrix)
         data, order = group_rows(
             numbers if self._wants_numbers else np.arange(len(targets))[:, None],

@@ -127,7 +127,7 @@ class FeatureMap:
         return cls(np.zeros(d), np.ones(d), not has_constant)
 
     @classmethod
-    def from_reference(cls, X: np.ndarray) -> FeatureMap:
+    def from_reference(cls, X: np.ndarray, limit: float = LARGEST) -> FeatureMap:
         """Learn the map from the reference's rows ``X``: untrusted rows have no say in it.
 
         Proportions between the features' standard deviations are kept, because features that
@@ -147,7 +147,7 @@ class FeatureMap:
         # So that values of C mean about the same whatever the number of small ones.
         mapped /= np.sqrt(np.mean(mapped**2))
         scale = np.where(varies, deviation, largest) / mapped
-        return cls(centre, scale, True, LARGEST)
+        return cls(centre, scale, True, limit)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Map rows of features."""
