@@ -30,28 +30,54 @@ def overview(results: pd.DataFrame) -> str:
 
 
 def extremes(results: pd.DataFrame) -> str:
-    """Return what is lost where every source is bad, and where none is, half by half."""
-    every = ["## Every cell, both halves\n", extremes_table(results)]
-    return "\n".join([*lines_by_half(results), *every])
+    """Return what is lost where every source is bad, and where none is."""
+    parts = lines_by_half(results)
+    parts += ["## Against the choice that is right there, both halves\n", extremes_lines(results)]
+    return "\n".join([*parts, "## Every cell, both halves\n", extremes_table(results)])
 
 
-def extremes_table(results: pd.DataFrame) -> str:
-    """Difference from the simple choice that is right there, the largest first."""
-    found = []
+def extremes_lines(results: pd.DataFrame) -> str:
+    """Sum up how the default compares with the simple choice that is right there."""
+    rows = []
     for rival, bad in summary.RIGHT_CHOICE.items():
-        comparison = summary.compare_with(results, rival)
-        chosen = comparison[comparison.index.get_level_values("bad") == bad]
-        found += [(rival, place, line) for place, line in chosen.iterrows()]
-    rows = [
-        (
-            summary.name_of(place),
-            rival,
-            f"{line.difference:+.4f} ± {line.standard_error:.4f}",
-            "NO" if line.difference > summary.MARGIN else "yes",
+        found = _where_right(results, rival)
+        if not len(found):
+            continue
+        broken = found["difference"] > summary.MARGIN
+        clear = broken & (found["difference"] > 2.0 * found["standard_error"])
+        rows.append(
+            (
+                f"{bad:.0%} bad: worse than {rival} by",
+                str(len(found)),
+                f"{found['difference'].mean():+.4f}",
+                f"{found['difference'].max():+.4f}",
+                str(broken.sum()),
+                str(clear.sum()),
+            )
         )
-        for rival, place, line in sorted(found, key=lambda row: -row[2].difference)
+    heads = ("line", "cells", "mean", "worst", "broken in", "by two standard errors")
+    return markdown(heads, rows)
+
+
+def extremes_table(results: pd.DataFrame, beyond: float = -np.inf) -> str:
+    """Every difference ``beyond`` a limit from the simple choice that is right there, sorted."""
+    found = [
+        (summary.name_of(place), rival, line.difference, line.standard_error)
+        for rival in summary.RIGHT_CHOICE
+        for place, line in _where_right(results, rival).iterrows()
     ]
-    return markdown(("cell", "compared with", "difference", "held"), rows)
+    rows = [
+        (cell, rival, f"{difference:+.4f} ± {error:.4f}")
+        for cell, rival, difference, error in sorted(found, key=lambda row: -row[2])
+        if difference > beyond
+    ]
+    return markdown(("cell", "compared with", "difference"), rows)
+
+
+def _where_right(results: pd.DataFrame, rival: str) -> pd.DataFrame:
+    """Compare with a simple choice in the cells in which it is the right one."""
+    comparison = summary.compare_with(results, rival)
+    return comparison[comparison.index.get_level_values("bad") == summary.RIGHT_CHOICE[rival]]
 
 
 def lines_by_half(results: pd.DataFrame) -> list[str]:

@@ -195,17 +195,26 @@ def test_regret_is_the_distance_of_the_means():
     assert (worst.broken_in, worst.of) == (1, 2) and "c1" in worst.where
 
 
+def cells_of_table(table):
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
+
+
 def test_extremes_are_compared_with_the_choice_that_is_right_there():
     results = made_up([0.0, 0.004, 0.01])
     results["bad"] = results["corruption"].map({"c0": 0.0, "c1": 1.0, "c2": 1.0})
     # Against the choice that is wrong there, the default may look as good or bad as it likes.
     wrong = (results["method"] == "all data") & (results["bad"] == 1.0)
     results.loc[wrong, "error"] += 0.3
-    rows = [line.split("|")[1:-1] for line in report.extremes_table(results).splitlines()[2:]]
-    assert [[cell.strip() for cell in row] for row in rows] == [
-        ["made up, grid, c2, 100% bad", "reference only", "+0.0100 ± 0.0000", "NO"],
-        ["made up, grid, c1, 100% bad", "reference only", "+0.0040 ± 0.0000", "yes"],
-        ["made up, grid, c0, 0% bad", "all data", "+0.0000 ± 0.0000", "yes"],
+    rows = cells_of_table(report.extremes_table(results))
+    assert rows == [
+        ["made up, grid, c2, 100% bad", "reference only", "+0.0100 ± 0.0000"],
+        ["made up, grid, c1, 100% bad", "reference only", "+0.0040 ± 0.0000"],
+        ["made up, grid, c0, 0% bad", "all data", "+0.0000 ± 0.0000"],
+    ]
+    assert cells_of_table(report.extremes_table(results, beyond=0.005)) == rows[:1]
+    assert cells_of_table(report.extremes_lines(results)) == [
+        ["100% bad: worse than reference only by", "2", "+0.0070", "+0.0100", "1", "1"],
+        ["0% bad: worse than all data by", "1", "+0.0000", "+0.0000", "0", "0"],
     ]
 
 
