@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.special import expit
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -50,7 +51,27 @@ def test_a_running_number_costs_no_good_source_its_weight():
     y = (X[:, :6] @ rng.normal(size=6) + rng.logistic(size=len(X)) > 0).astype(int)
     running = [1_000_000 * (k + 1) + np.arange(n) for k, n in enumerate(counts.values())]
     X = np.column_stack([X, np.concatenate(running)])
-    assert classifier().fit(X, y, sources=sources).source_weights_[1:].min() > 0.2
+    model = classifier().fit(X, y, sources=sources)
+    assert model.source_weights_[1:].min() > 0.2
+    # Nor does it matter how far it has got when the model is used.
+    later = X + 1e9 * (np.arange(13) == 12)
+    assert model.score(later, y) > model.score(X, y) - 0.05
+
+
+@pytest.mark.parametrize("protocol", [None, "paper"])
+def test_rows_beyond_the_range_are_judged_as_those_at_its_end(class_pool, protocol):
+    X, y, sources = class_pool()
+    model = classifier(protocol=protocol).fit(X, y, sources=sources)
+    lowest, highest = model.feature_range_
+    if protocol == "paper":  # features as they are
+        assert np.isinf([lowest, highest]).all()
+    else:
+        trusted = X[sources == "gold"]
+        assert (lowest < trusted.min(axis=0) - 10 * trusted.std(axis=0)).all()
+        assert (highest > trusted.max(axis=0) + 10 * trusted.std(axis=0)).all()
+    beyond = X * [1e5, -1e5, 1.0, 1.0]
+    scores = np.clip(beyond, lowest, highest) @ model.coef_[0] + model.intercept_
+    np.testing.assert_allclose(model.predict_proba(beyond)[:, 1], expit(scores), atol=1e-12)
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], ["a", "bb", "ccc"], [10, 20], [True, False]])

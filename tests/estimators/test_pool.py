@@ -32,6 +32,17 @@ def test_no_feature_is_left_below_a_tenth_of_the_largest(units, centre):
     np.testing.assert_allclose(found / found[0], expected, rtol=1e-6)
 
 
+def test_what_is_within_bounds_is_not_cut_off_and_all_else_is():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) * [1.0, 20.0, 0.1] + [5.0, 0.0, -3.0]
+    features = FeatureMap.from_reference(X)
+    far = np.concatenate([features.bounds, 1.01 * features.bounds, 0.99 * features.bounds])
+    mapped = features(far)[:, :3]
+    np.testing.assert_allclose(np.abs(mapped[:4]), LARGEST)
+    assert (np.abs(mapped[4:]) < LARGEST).all()
+    np.testing.assert_allclose(features(np.clip(far, *features.bounds))[:, :3], mapped)
+
+
 MIXED_UNITS = [[1e5, 1.0, 1e-3], [100.0, 1.0], [40.0, 0.3, 0.4, 0.5, 9e3]]
 
 

@@ -33,6 +33,10 @@ def test_attributes(number_pool):
     assert model.coef_.shape == (4,)
     assert isinstance(model.intercept_, float)
     np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_)
+    cut_off = np.clip(1e5 * X, *model.feature_range_)
+    np.testing.assert_allclose(
+        model.predict(1e5 * X), cut_off @ model.coef_ + model.intercept_, rtol=1e-10
+    )
     assert not hasattr(model, "classes_")
 
 

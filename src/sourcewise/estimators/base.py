@@ -208,6 +208,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if pool.features is not None and self._wants_numbers:
             model = pool.family.fit_grid(problem, np.array([selection.setting]), start=near)[0]
             self.C_ = selection.setting
+            self.feature_range_ = pool.features.bounds
             self._set_coefficients(*pool.features.unmap(np.asarray(model, dtype=np.float64)))
             return
         weight = np.empty(len(rows.y))
@@ -303,7 +304,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             if complexity.get("radius") is not None:
                 complexity["radius"] = float(np.hypot(complexity["radius"], 1.0))
             if complexity.get("X") is not None:
-                X = self._check_new_features(complexity["X"])
+                X = self._cut_off(self._check_new_features(complexity["X"]))
                 complexity["X"] = np.column_stack([X, np.ones(len(X))])
         return generalization_bound(
             self.source_weights_,
@@ -314,6 +315,10 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         )
 
     # -- for subclasses ----------------------------------------------------------------------
+
+    def _cut_off(self, X: np.ndarray) -> np.ndarray:
+        """Rows as the default learner sees them: it was trained on none beyond the range."""
+        return np.clip(X, *self.feature_range_)
 
     def _model_norm(self) -> float:
         """Norm of the default learner's coefficients and intercept, in the units of the loss."""

@@ -83,6 +83,9 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         The reference's labels.
     coef_, intercept_, C_
         Of the default learner, in the units of ``X``.
+    feature_range_ : array of shape (2, n_features)
+        Lowest and highest value of each feature, a hundred units of the reference to either side:
+        for the default learner, what lies beyond lies there, in training and in ``predict``.
     estimator_ : scikit-learn classifier
         The fitted ``estimator``, if one was given.
 
@@ -110,7 +113,7 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         self.coef_, self.intercept_ = coef, intercept
 
     def _scores(self, X: Any) -> np.ndarray:
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        return np.asarray(self._cut_off(X) @ self.coef_.T + self.intercept_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row."""

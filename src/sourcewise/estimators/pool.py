@@ -160,6 +160,11 @@ class FeatureMap:
         mapped[:, d:] = 1.0
         return mapped
 
+    @property
+    def bounds(self) -> np.ndarray:
+        """Lowest and highest value of each feature that is not cut off, (2, n_features)."""
+        return self.centre + np.multiply.outer([-self.limit, self.limit], self.scale)
+
     def unmap(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercepts in the original units, from (n_outputs, n_mapped)."""
         d = len(self.scale)

@@ -92,4 +92,4 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
         X = self._check_new_features(X)
         if not self._wants_numbers:
             return np.asarray(self.estimator_.predict(X))
-        return np.asarray(X @ self.coef_ + self.intercept_)
+        return np.asarray(self._cut_off(X) @ self.coef_ + self.intercept_)
