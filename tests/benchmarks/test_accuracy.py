@@ -195,6 +195,14 @@ def test_regret_is_the_distance_of_the_means():
     assert (worst.broken_in, worst.of) == (1, 2) and "c1" in worst.where
 
 
+def test_an_auc_of_just_what_is_asked_for_holds_the_line():
+    results = made_up([0.0, 0.0])
+    results.loc[results["method"] == "all data", "error"] += 0.1  # bad sources do harm
+    results["auc"] = results["corruption"].map({"c0": 0.95, "c1": 0.94})
+    (line,) = (line for line in summary.lines(results) if "AUC" in line.promise)
+    assert (line.broken_in, line.of) == (1, 2) and "c1" in line.where
+
+
 def cells_of_table(table):
     return [[cell.strip() for cell in row.split("|")[1:-1]] for row in table.splitlines()[2:]]
 
