@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -153,12 +153,17 @@ class Workers:
 
     def _next(self) -> tuple[str, Any]:
         while True:
-            try:
+            # Not only when nothing comes: the others could go on for days without the one gone.
+            # But one that has ended by itself has said why, and is to be heard.
+            self._notice_gone(None, 0)
+            with suppress(queue.Empty):
                 return self._answers.get(timeout=1.0)
-            except queue.Empty:
-                for process in self._processes:
-                    if process.exitcode is not None:
-                        raise WorkerGone(WORKER_GONE.format(code=process.exitcode)) from None
+            self._notice_gone(None)
+
+    def _notice_gone(self, *expected: int | None) -> None:
+        for process in self._processes:
+            if process.exitcode not in expected:
+                raise WorkerGone(WORKER_GONE.format(code=process.exitcode))
 
     def stop(self) -> None:
         """End all processes, whatever they are at."""
