@@ -243,10 +243,10 @@ class TestFeatures:
         X[[0, 1], 0] = 1.7e308
         validation.check_finite(X, np.zeros(60, dtype=int), ["gold"], None)
 
-    def test_a_placeholder_costs_a_source_its_weight_and_nobody_else(self, pool):
+    def test_several_placeholders_cost_a_source_its_weight_and_nobody_else(self, pool):
         X, y, sources = pool
         spoilt = X.copy()
-        spoilt[[45, 50], 1] = 3.4e38
+        spoilt[[45, 50, 53, 57], 1] = 3.4e38
         model = classifier().fit(spoilt, y, sources=sources)
         assert model.source_weights_[model.sources_.tolist().index("b")] < 0.05
         assert np.isfinite(model.predict_proba(X)).all()

@@ -22,10 +22,13 @@ TOL = 1e-5
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "first look only": {"second_look": False},
-    "the best lambda alone": {"averaged": False},
-    "a prior half as wide": {"doublings": 2.0},
-    "no prior": {"doublings": 1e3},
+    "the best pair alone": {"averaged": False},
+    "shares by Bayes' rule": {"joint": 0.0},
+    "shares by stacking": {"joint": 1.0},
+    "a prior of lambda twice as wide": {"doublings": 4.0},
+    "no prior of lambda": {"doublings": 1e3},
     "a prior around theory's own lambda": {"preferred": theory_trade_off()},
+    "no prior of C": {"decades": 1e3},
     "every share counts": {"least_share": 0.0},
     "one deal of the folds": {"n_repeats": 1},
     "three deals of the folds": {"n_repeats": 3},

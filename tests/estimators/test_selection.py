@@ -15,44 +15,69 @@ from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
 from sourcewise.core.losses import brier_loss, log_loss
-from sourcewise.estimators.pool import know_nothing_loss
-from sourcewise.estimators.selection import (
-    Selection,
+from sourcewise.estimators.likelihood import (
     doublings_from,
     error_likelihood,
     normality,
-    posterior_shares,
-    reference_alone,
+    setting_prior,
+    without_small,
 )
+from sourcewise.estimators.pool import know_nothing_loss
+from sourcewise.estimators.selection import Selection
+from sourcewise.estimators.weight_average import posterior_shares, reference_is_likelier
 
-evidences = arrays(float, 6, elements=st.floats(-50, 0))
+
+def classes(y, **more):
+    """Return what the likelihoods ask of a pool whose reference has these labels."""
+    data = SimpleNamespace(
+        n_classes=2,
+        reference=0,
+        rows=lambda i: slice(0, len(y)),
+        row_shares=np.full(len(y), 1.0 / len(y)),
+    )
+    return SimpleNamespace(
+        data=data,
+        trusted=(np.zeros((len(y), 1)), y),
+        names_only=False,
+        selection_loss=log_loss,
+        **more,
+    )
 
 
-def test_shares_are_bayes_rule():
-    evidence, deviations = np.log([0.1, 0.4, 0.3]), np.array([-1.0, 0.0, 2.0])
-    expected = np.array([0.1, 0.4, 0.3]) * norm.pdf(deviations)
-    found = posterior_shares(evidence, deviations, 0.0)
+def test_shares_of_weights_are_bayes_rule():
+    trade_offs, doublings = np.array([0.5, 1.0, 4.0]), np.array([-1.0, 0.0, 2.0])
+    likelihood = np.array([0.1, 0.4, 0.3])
+    protocol = SimpleNamespace(preferred=1.0, doublings=2.0, least_share=0.0)
+    pool = classes(np.tile([0, 1], 20), protocol=protocol)
+    found = posterior_shares(pool, -np.log(likelihood) / 40.0, 40.0, trade_offs)
+    expected = likelihood * norm.pdf(doublings / 2.0)
     np.testing.assert_allclose(found, expected / expected.sum())
 
 
-@given(evidences, st.floats(-1e3, 1e3), st.floats(0, 1))
-def test_shares_sum_to_one_whatever_the_constant(evidence, constant, least_share):
-    deviations = np.linspace(-1, 1, 6)
-    shares = posterior_shares(evidence, deviations, least_share)
-    assert shares.sum() == pytest.approx(1.0)
-    assert (shares >= 0).all()
-    if least_share == 0:
-        moved = posterior_shares(evidence + constant, deviations, 0.0)
-        np.testing.assert_allclose(moved, shares, atol=1e-9)
+@given(arrays(float, 6, elements=st.floats(0.001, 1)), st.floats(0, 1))
+def test_small_shares_are_left_out_and_the_largest_stays(before, least_share):
+    before = before / before.sum()
+    after = without_small(before, least_share)
+    assert after.sum() == pytest.approx(1.0)
+    left_out = before < min(least_share, before.max())
+    assert (after[left_out] == 0).all()
+    np.testing.assert_allclose(after[~left_out] / after.max(), before[~left_out] / before.max())
 
 
-@given(evidences, st.floats(0, 1))
-def test_small_shares_are_left_out_and_the_largest_stays(evidence, least_share):
-    deviations = np.zeros(6)
-    before = posterior_shares(evidence, deviations, 0.0)
-    after = posterior_shares(evidence, deviations, least_share)
-    assert (after[before < min(least_share, before.max())] == 0).all()
-    assert after[np.argmax(before)] >= before.max() - 1e-12
+@pytest.mark.parametrize("n_features", [1, 30])
+def test_a_score_is_expected_to_vary_as_much_as_noise(n_features):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([3.0 * rng.normal(size=(4000, n_features)), np.ones(4000)])
+    expected = 1.0 / (9.0 * n_features)
+    pool = SimpleNamespace(
+        data=classes(np.zeros(4000, dtype=int)).data,
+        trusted=(X, None),
+        family=SimpleNamespace(settings=expected * np.array([0.1, 1.0, 10.0])),
+        protocol=SimpleNamespace(decades=1.0),
+    )
+    np.testing.assert_allclose(setting_prior(pool), [-0.5, 0.0, -0.5], atol=0.02)
+    pool.trusted = (np.ones((4000, 1)), None)  # nothing but the constant
+    assert np.isfinite(setting_prior(pool)).all()
 
 
 def test_the_ends_of_the_grid_lie_two_doublings_beyond():
@@ -64,8 +89,7 @@ def test_the_ends_of_the_grid_lie_two_doublings_beyond():
 def selection(trade_offs, shares):
     trade_offs, shares = np.array(trade_offs), np.array(shares)
     losses = np.zeros((len(trade_offs), 1))
-    chosen = (int(np.argmax(shares)), 0)
-    return Selection(trade_offs, np.array([1.0]), losses, chosen, shares)
+    return Selection(trade_offs, np.array([1.0]), losses, shares[:, None])
 
 
 def bound(weights, d, m, trade_off):
@@ -129,7 +153,7 @@ def test_a_model_uses_the_average_and_says_so(class_pool, kind):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_regularisation_is_chosen_for_the_weights_that_are_used(seed):
+def test_regularisation_is_that_of_the_weights_that_are_used(seed):
     # Targets ten times too large: a model of all rows that is shrunk to a tenth does well on
     # validation rows, and without these rows some trade-offs let the sources in.
     rng = np.random.default_rng(seed)
@@ -141,11 +165,10 @@ def test_regularisation_is_chosen_for_the_weights_that_are_used(seed):
     found = model.fit(X, y, sources=sources)
     alone = clone(model).set_params(trade_off=0.0).fit(X, y, sources=sources)
     if found.source_weights_[0] == 1.0:
-        assert found.C_ == alone.C_
-        np.testing.assert_allclose(found.coef_, alone.coef_, atol=1e-4)
+        np.testing.assert_allclose(found.coef_, alone.coef_, atol=0.05)
     truth = X[sources == "gold", :5] @ np.full(5, 5**-0.5)
     losses = [np.mean((one.predict(X[sources == "gold"]) - truth) ** 2) for one in (found, alone)]
-    assert losses[0] < losses[1] + 0.15
+    assert losses[0] < losses[1] + 0.06
 
 
 @pytest.mark.parametrize("seed", [1, 27, 44])
@@ -186,30 +209,10 @@ def test_a_trace_of_spoilt_features_does_not_spoil_the_model(spoil, seed):
 def test_the_reference_alone_is_taken_where_the_average_loses_what_it_knows(
     reference, average, alone
 ):
-    y = np.tile([0, 1], 50)
-    pool = SimpleNamespace(
-        data=SimpleNamespace(
-            n_classes=2, reference=0, rows=lambda i: slice(0, 100), row_shares=np.full(100, 0.01)
-        ),
-        trusted=(np.zeros((100, 1)), y),
-        names_only=False,
-        selection_loss=log_loss,
-    )
+    pool = classes(np.tile([0, 1], 50))
     assert know_nothing_loss(pool, log_loss) == pytest.approx(np.log(2.0))
     assert know_nothing_loss(pool, brier_loss) == pytest.approx(0.25)
-    before = Selection(
-        np.array([0.0, 1.0]),
-        np.array([0.1, 1.0]),
-        np.array([[0.9, reference], [0.5, 0.5]]),
-        (1, 0),
-        np.array([0.5, 0.5]),
-    )
-    found = reference_alone(pool, before, np.array([average, 0.9]), size=100.0)
-    if alone:
-        assert found.chosen == (0, 1)
-        assert found.shares.tolist() == [1.0, 0.0]
-    else:
-        assert found is None
+    assert reference_is_likelier(pool, reference, average, size=100.0) == alone
 
 
 def spoilt(X, how, rng):

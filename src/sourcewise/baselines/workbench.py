@@ -13,8 +13,8 @@ from sourcewise.core.curvature import Pilots
 from sourcewise.core.family import WeightedProblems, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES
 from sourcewise.core.newton import newton_logistic
+from sourcewise.estimators.cross_validation import total_weight
 from sourcewise.estimators.pool import Pool
-from sourcewise.estimators.selection import total_weight
 
 FEW_ROWS = 40  # times the features: up to there one problem after the other is fastest
 

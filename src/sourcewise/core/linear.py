@@ -212,8 +212,8 @@ class LogisticFamily:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
         by_strength = np.argsort(settings) if start is not None and len(start) > 1 else slice(None)
-        # One problem from nearby is the final model: its digits will be looked at.
-        final = start is not None and len(problems.weights) == 1
+        # Of all rows, and from nearby: that is the final model, and its digits will be looked at.
+        final = start is not None and bool((problems.fold < 0).all())
         space = RowSpace.of(problems.data.X)
         data = problems.data.with_features(space.X)
         width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))

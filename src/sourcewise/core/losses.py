@@ -9,6 +9,8 @@ from sourcewise.core.data import FloatArray, IntArray
 # Standard deviations of a normal's median absolute deviation, and how many of them are far off.
 MEDIAN_TO_STANDARD, FAR = 1.4826, 10.0
 CLIP = 2.0  # residuals beyond this many scale units count as this many
+LEAST_PROBABILITY = 1e-6  # lower ones count as this much, so that one row cannot decide alone
+NO_LOSS = 1e-12  # of which a logarithm may be taken
 
 
 def brier_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
@@ -29,12 +31,12 @@ def brier_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
     return np.asarray(0.5 * (squares - 2.0 * at_label + 1.0))
 
 
-def log_loss(probabilities: FloatArray, y: IntArray, *, floor: float = 1e-6) -> FloatArray:
-    """Negative log-probability of the label, floored so that one row cannot decide alone."""
+def log_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
+    """Negative log-probability of the label, which is at least `LEAST_PROBABILITY`."""
     at_label = np.take_along_axis(
         probabilities, np.broadcast_to(y[:, None], (*probabilities.shape[:-1], 1)), axis=-1
     )[..., 0]
-    return np.asarray(-np.log(np.maximum(at_label, floor)))
+    return np.asarray(-np.log(np.maximum(at_label, LEAST_PROBABILITY)))
 
 
 def zero_one_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:

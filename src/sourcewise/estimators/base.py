@@ -17,11 +17,13 @@ from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.family import WeightedProblems
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
+from sourcewise.estimators.cross_validation import total_weight
+from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.input import SourceInput
 from sourcewise.estimators.measure import Measured, look_again, measure
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
-from sourcewise.estimators.selection import Selection, choose_local_setting, select, total_weight
+from sourcewise.estimators.selection import Selection, choose_local_setting, select
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.estimators.wrapped import fit_weighted
@@ -200,17 +202,17 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self._reference_gain = measured.reference_gain
 
     def _fit_final(self, pool: Pool, rows: Rows, selection: Selection, near: Any) -> None:
+        if pool.features is not None and self._wants_numbers:
+            model = fit_average(pool, selection, self.discrepancies_, near)
+            self.C_ = selection.setting
+            self.feature_range_ = pool.features.bounds
+            self._set_coefficients(*pool.features.unmap(model))
+            return
         data, weights = pool.data, self.source_weights_
         total = total_weight(weights, data.sizes, data.row_counts, pool.protocol.effective_total)
         problem = WeightedProblems(
             data, weights[None], np.array([total]), pool.folds.held_out, np.array([-1])
         )
-        if pool.features is not None and self._wants_numbers:
-            model = pool.family.fit_grid(problem, np.array([selection.setting]), start=near)[0]
-            self.C_ = selection.setting
-            self.feature_range_ = pool.features.bounds
-            self._set_coefficients(*pool.features.unmap(np.asarray(model, dtype=np.float64)))
-            return
         weight = np.empty(len(rows.y))
         weight[pool.order] = problem.row_weights(0)
         used = np.flatnonzero(weight)

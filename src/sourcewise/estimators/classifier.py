@@ -42,8 +42,9 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
     discrepancy : {"local", "cross-fit", "plug-in"}
         How far a source lies from the reference; see :func:`sourcewise.estimate_discrepancies`.
     trade_off : "cv", "theory" or float
-        Lambda. "cv": ten are tried on held-out reference rows, and the source weights are averaged
-        over them by likelihood. "theory": about 4.44.
+        Lambda. "cv": ten are tried on held-out reference rows, each with six regularisations, and
+        the models are averaged by what they are worth there (with an estimator of your own, the
+        source weights). "theory": about 4.44.
     cv : int
         Folds of the reference, at least 3.
     protocol : None or "paper"
@@ -78,11 +79,13 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         lambda with the largest share in the average; what is beyond its cut-off may keep a trace.
     selection_ : Selection
         Cross-validated losses of all pairs of trade-off and regularisation, and the share of each
-        trade-off in the weights.
+        pair in the model.
     classes_ : array of shape (n_classes,)
         The reference's labels.
-    coef_, intercept_, C_
+    coef_, intercept_ : arrays
         Of the default learner, in the units of ``X``.
+    C_ : float
+        Regularisation of the default learner; with "cv", the one with the largest share.
     feature_range_ : array of shape (2, n_features)
         Lowest and highest value of each feature, a hundred units of the reference to either side:
         for the default learner, what lies beyond lies there, in training and in ``predict``.

@@ -27,8 +27,6 @@ from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
 from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.family import kept_shares
 from sourcewise.core.folds import named_seed
-from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import in_row_space
 from sourcewise.estimators.pool import Pool, know_nothing_loss
 from sourcewise.progress import report_progress
@@ -145,7 +143,7 @@ def look_again(pool: Pool, measured: Measured, setting: float) -> Measured:
     family = pool.family
     if not (pool.protocol.second_look and measured.sides and asked):
         return measured
-    if not isinstance(family, LogisticFamily | RidgeFamily):
+    if not pool.is_linear:
         return measured
     X, y = pool.trusted
     shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]

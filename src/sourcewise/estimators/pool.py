@@ -11,7 +11,9 @@ import numpy as np
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import Family
+from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
+from sourcewise.core.ridge import RidgeFamily
 from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.wrapped import EstimatorFamily
 
@@ -82,6 +84,11 @@ class Pool:
         if not self.data.n_classes:
             return self.bounded_loss
         return zero_one_loss if self.protocol.zero_one or self.names_only else log_loss
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the learner is one of the default ones: fast to fit, and linear in scores."""
+        return isinstance(self.family, LogisticFamily | RidgeFamily)
 
     @property
     def names_only(self) -> bool:

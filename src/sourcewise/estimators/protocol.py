@@ -24,12 +24,18 @@ class Protocol:
     zero_one : bool
         Choose by the error rate instead of a smooth loss.
     averaged : bool
-        Average the weights over the trade-offs, by how well each does; otherwise take the best
-        trade-off, the smallest where several are.
+        Average the models of all pairs of trade-off and regularisation (the weights over the
+        trade-offs, for an estimator of the user's own), by how well each does; otherwise take the
+        best pair, the smallest trade-off where several are.
     preferred : float
         The trade-off that counts most where the data cannot tell.
     doublings : float
         How many doublings from the preferred trade-off make a standard deviation of the prior.
+    decades : float
+        How many powers of ten from the expected regularisation do.
+    joint : float
+        What the likelihood of the averaged model counts for its shares, against the average of the
+        likelihoods of its parts.
     least_share : float
         Trade-offs with a smaller share in the average are left out of it.
     effective_total : bool
@@ -52,6 +58,8 @@ class Protocol:
     averaged: bool
     preferred: float
     doublings: float
+    decades: float
+    joint: float
     least_share: float
     effective_total: bool
     tol: float
@@ -65,8 +73,10 @@ DEFAULT = Protocol(
     n_repeats=2,
     zero_one=False,
     averaged=True,
-    preferred=theory_trade_off() / 2.0,
-    doublings=4.0,
+    preferred=theory_trade_off() / 4.0,
+    doublings=2.0,
+    decades=1.0,
+    joint=0.5,
     least_share=0.01,
     effective_total=True,
     tol=1e-7,
@@ -82,6 +92,8 @@ PAPER = Protocol(
     averaged=False,
     preferred=theory_trade_off(),
     doublings=1.0,
+    decades=1.0,
+    joint=0.5,
     least_share=0.0,
     effective_total=False,
     tol=1e-9,

@@ -16,10 +16,11 @@ from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import WeightedProblems
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.source_gradients import source_sums
+from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.protocol import Protocol
-from sourcewise.estimators.selection import Selection, select, total_weight
+from sourcewise.estimators.selection import Selection, select
 from sourcewise.experiments.facts import SpaceFacts
 
 N_CURVATURES = 3  # of the points where solutions are expected, spread over the regularisations
@@ -214,13 +215,9 @@ class SpacePool:
         values = np.insert(measured.result.values, data.reference, 0.0)
         weights, _ = selection.weigh(values, data.sizes)
         if weights[data.reference] == 1.0:
-            return space.alone_models[0, selection.chosen[1]], selection
-        total = total_weight(weights, data.sizes, data.row_counts, space.protocol.effective_total)
-        problem = WeightedProblems(
-            data, weights[None], np.array([total]), space.folds.held_out, np.array([-1])
-        )
-        chosen = np.array([selection.setting])
-        return space.family.fit_grid(problem, chosen, start=near)[0], selection
+            by_setting = selection.mixture.sum(axis=0)
+            return np.tensordot(by_setting, space.alone_models[0], axes=1), selection
+        return fit_average(self.pool, selection, values, near), selection
 
     def _fit(self, problems: WeightedProblems, near: Any) -> np.ndarray:
         """Fit all weightings; those of the reference alone have been fitted already.

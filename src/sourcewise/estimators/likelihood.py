@@ -1,0 +1,89 @@
+"""What held-out reference rows say of a candidate, and what is said before they are asked."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sourcewise.core.losses import NO_LOSS
+from sourcewise.estimators.pool import Pool
+
+
+def likelihood_size(pool: Pool, losses: np.ndarray) -> float:
+    """Return how many rows a likelihood may count.
+
+    ``losses`` are those of the best candidate on each reference row.
+    """
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    size = 1.0 / float(np.sum(shares**2))
+    return size if pool.data.n_classes else size * normality(losses, shares)
+
+
+def log_likelihood(pool: Pool, losses: np.ndarray, size: float) -> np.ndarray:
+    """Log-likelihoods of ``size`` held-out rows by mean losses on them."""
+    if pool.names_only:
+        return size * error_likelihood(losses, pool.data.n_classes)
+    if pool.data.n_classes:
+        return -size * losses  # log-losses are log-likelihoods
+    # The normal likelihood with its variance fitted; a perfect fit has none.
+    return np.asarray(-0.5 * size * np.log(np.maximum(losses, NO_LOSS)))
+
+
+def normality(squared_errors: np.ndarray, shares: np.ndarray) -> float:
+    """Share of the rows that a likelihood for normal errors may count.
+
+    Of normal errors the fourth moment is three times the squared variance. Where it is more, a few
+    rows make up most of the loss, and no more can be known than so many rows tell.
+    """
+    largest = squared_errors.max()
+    if largest == 0.0:
+        return 1.0
+    squared_errors = squared_errors / largest  # none so small that its square is zero
+    variance, fourth_moment = squared_errors @ shares, squared_errors**2 @ shares
+    return float(min(1.0, 3.0 * variance**2 / fourth_moment))
+
+
+def error_likelihood(error_rates: np.ndarray, n_classes: int) -> np.ndarray:
+    """Log-likelihood of a row where a model names a class, and is wrong at its error rate.
+
+    A wrong row may have any of the other classes. Nobody is worse than a guess: beyond that, the
+    likelihood stays what it is there.
+    """
+    wrong = np.clip(error_rates, NO_LOSS, 1.0 - 1.0 / n_classes)
+    return np.asarray((1.0 - wrong) * np.log1p(-wrong) + wrong * np.log(wrong / (n_classes - 1)))
+
+
+def trade_off_prior(pool: Pool, trade_offs: np.ndarray) -> np.ndarray:
+    """Logarithm of the prior of each trade-off, up to a constant: normal in its logarithm."""
+    protocol = pool.protocol
+    return np.asarray(
+        -0.5 * (doublings_from(trade_offs, protocol.preferred) / protocol.doublings) ** 2
+    )
+
+
+def doublings_from(trade_offs: np.ndarray, preferred: float) -> np.ndarray:
+    """Distance on a scale of powers of two; 0 and infinity lie two doublings beyond the others."""
+    inner = (trade_offs > 0) & np.isfinite(trade_offs)
+    found = np.log2(np.where(inner, trade_offs, preferred) / preferred)
+    found[trade_offs == 0] = found[inner].min(initial=0.0) - 2.0
+    found[np.isinf(trade_offs)] = found[inner].max(initial=0.0) + 2.0
+    return np.asarray(found)
+
+
+def setting_prior(pool: Pool) -> np.ndarray:
+    """Logarithm of the prior of each regularisation of a default learner, up to a constant.
+
+    The penalty of a linear model is a normal prior of its coefficients, with variance ``C``. The
+    scores of rows then have the variance ``C E|x|^2``, and this one is normal in its logarithm
+    around 1: what is expected is about as much signal as there is noise.
+    """
+    X, _ = pool.trusted
+    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    squared_norm = float(shares @ np.sum(np.square(X[:, :-1]), axis=1, dtype=np.float64)) or 1.0
+    decades = np.log10(pool.family.settings * squared_norm)
+    return np.asarray(-0.5 * (decades / pool.protocol.decades) ** 2)
+
+
+def without_small(shares: np.ndarray, least_share: float) -> np.ndarray:
+    """Leave out shares below the least, but never the largest; the others sum to 1 again."""
+    kept = np.where(shares >= min(least_share, shares.max()), shares, 0.0)
+    return np.asarray(kept / kept.sum())
