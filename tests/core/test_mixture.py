@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import softmax
+from scipy.special import huber, softmax
 from sklearn.metrics import log_loss
 
 from sourcewise.core.losses import clipped_squared_loss
@@ -31,7 +31,13 @@ def make_rows(kind, n_rows=60, n_models=8, seed=0, strength=2.0):
 def plain_cost(rows, scores):
     """Minus the log-likelihood of scores (n_rows, n_outputs), by scikit-learn or the definition."""
     if not rows.n_classes:
-        losses = clipped_squared_loss(scores[:, 0], rows.y, scale=rows.scale)
+        units = 2.0 * rows.scale
+        best = min(
+            (rows.scores[:, 0, k] for k in range(rows.scores.shape[2])),
+            key=lambda one: rows.row_shares @ clipped_squared_loss(one, rows.y, scale=rows.scale),
+        )
+        losses = 2.0 * huber(1.0, (scores[:, 0] - rows.y) / units)
+        losses[np.abs(best - rows.y) >= units] = 1.0
         return 0.5 * rows.size * np.log(rows.row_shares @ losses)
     if rows.n_classes == 2:
         scores = np.column_stack([np.zeros(len(scores)), scores])
@@ -168,6 +174,34 @@ def test_scores_of_any_size_are_no_trouble(kind, factor):
 def test_one_model_has_it_all():
     rows = make_rows("two classes", n_models=1)
     assert mixture_shares(rows, np.zeros(1)).tolist() == [1.0]
+
+
+def test_no_model_is_too_far_off_to_be_left_out():
+    # Clipped, it would lose no more than its mixtures with a good one.
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=6)
+    good, wild = 0.7 * y, 1e6 * rng.normal(size=6)
+    scores = np.stack([good, wild, 10.0 * wild], axis=1)[:, None, :]
+    shares = mixture_shares(HeldOutRows(scores, y, np.full(6, 1 / 6), 6.0, 0), np.zeros(3))
+    assert shares[1:] @ [1e6, 1e7] < 0.1
+
+
+def test_a_target_that_is_wrong_itself_tells_nothing():
+    rows = make_rows("regression")
+    y = rows.y.copy()
+    y[0] = 1e6
+    kept = np.arange(len(y)) > 0
+    shares = np.where(kept, rows.row_shares, 0.0)
+    others = HeldOutRows(rows.scores, rows.y, shares / shares.sum(), rows.size, 0, rows.scale)
+    spoilt = HeldOutRows(rows.scores, y, rows.row_shares, rows.size, 0, rows.scale)
+    worse = [found.costs(rows.scores) for found in (others, spoilt)]
+    assert np.argsort(worse[0]).tolist() == np.argsort(worse[1]).tolist()
+    moved = HeldOutRows(rows.scores, np.where(kept, y, 2e6), *rest(spoilt))
+    np.testing.assert_array_equal(moved.costs(rows.scores), worse[1])
+
+
+def rest(rows):
+    return rows.row_shares, rows.size, rows.n_classes, rows.scale
 
 
 def test_a_perfect_prediction_of_targets_is_no_trouble():

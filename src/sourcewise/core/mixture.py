@@ -14,14 +14,18 @@ rule, :math:`q_k \propto \pi_k e^{-E(s_k)}`, which ends with the one best model 
 makes up for what it lacks; the first alone stacking, which makes too much of few rows. With half of
 each, the mixture is nearly as good as the best model, with as few rows as that can be had.
 
-For classes the problem is convex. For targets, whose likelihood is the normal one with its variance
-fitted and whose losses are clipped, it is nearly so, and the solution is that which Newton's steps
-reach from the prior.
+The likelihood of targets is the normal one with its variance fitted. Squared errors beyond the clip
+grow linearly, so that no model is too far off to be told from a better one; but rows on which even
+the best model is beyond the clip are wrong themselves, and tell nothing.
+
+The problem is convex but for the floor of probabilities and for the fitted variance. The solution
+is the one that Newton's steps reach from the prior.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -68,8 +72,10 @@ class HeldOutRows:
     def costs(self, scores: FloatArray) -> FloatArray:
         """Minus the log-likelihoods of scores of shape (n_rows, n_outputs, n_mixtures)."""
         if not self.n_classes:
-            squares = self._residuals(scores) ** 2
-            return np.asarray(0.5 * self.size * np.log(self.row_shares @ squares + NO_LOSS))
+            size = np.abs(self._residuals(scores))
+            losses = np.where(size < 1.0, np.minimum(size, 1.0) ** 2, 2.0 * size - 1.0)
+            losses[~self._told] = 1.0
+            return np.asarray(0.5 * self.size * np.log(self.row_shares @ losses + NO_LOSS))
         chance = self._chance(probabilities(np.moveaxis(scores, 1, -1)))
         return np.asarray(-self.size * (self.row_shares @ np.log(chance)))
 
@@ -81,11 +87,12 @@ class HeldOutRows:
         """
         if not self.n_classes:
             residuals = self._residuals(scores[:, :, None])[:, 0]
-            inside = np.abs(residuals) < 1.0
-            factor = self.size / (self.row_shares @ residuals**2 + NO_LOSS)
             moved = self.scores[:, 0] / (CLIP * self.scale)
-            weights = factor * self.row_shares * inside
-            return (weights * residuals) @ moved, (moved * weights[:, None]).T @ moved
+            mean_loss = np.exp(self.costs(scores[:, :, None])[0] / (0.5 * self.size))
+            weights = self.size / mean_loss * self.row_shares * self._told
+            curved = weights * (np.abs(residuals) < 1.0)
+            gradient = (weights * np.clip(residuals, -1.0, 1.0)) @ moved
+            return gradient, (moved * curved[:, None]).T @ moved
         p = probabilities(scores)
         counted = self._chance(p[:, None, :])[:, 0] > LEAST_PROBABILITY
         importance = self.size * self.row_shares * counted
@@ -99,8 +106,14 @@ class HeldOutRows:
 
     def _residuals(self, scores: FloatArray) -> FloatArray:
         """Residuals of predictions in units of the clip, (n_rows, n_mixtures)."""
-        units = CLIP * self.scale
-        return np.asarray(np.clip((scores[:, 0] - self.y[:, None]) / units, -1.0, 1.0))
+        return np.asarray((scores[:, 0] - self.y[:, None]) / (CLIP * self.scale))
+
+    @cached_property
+    def _told(self) -> NDArray[np.bool_]:
+        """Whether each row is within the clip of the best model's prediction."""
+        size = np.abs(self._residuals(self.scores))
+        best = np.argmin(self.row_shares @ np.minimum(size, 1.0) ** 2)
+        return np.asarray(size[:, best] < 1.0)
 
     def _chance(self, p: FloatArray) -> FloatArray:
         """Probability that (n_rows, n_mixtures, n_classes) give to each row's label."""
