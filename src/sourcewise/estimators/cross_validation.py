@@ -13,7 +13,7 @@ from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 
-Fit = Callable[[WeightedProblems, Any], Any]
+Fit = Callable[[WeightedProblems], Any]
 
 
 @dataclass(frozen=True)
@@ -32,10 +32,10 @@ class Judged:
         return self.models[problem * n_settings : (problem + 1) * n_settings]
 
 
-def fit_and_judge(pool: Pool, problems: WeightedProblems, fit: Fit, near: Any = None) -> Judged:
-    """Fit weightings under all settings; ``near`` are models of one nearby, if there are."""
+def fit_and_judge(pool: Pool, problems: WeightedProblems, fit: Fit) -> Judged:
+    """Fit weightings under all settings, and judge them on all reference rows."""
     X, y = pool.trusted
-    models = fit(problems, near)
+    models = fit(problems)
     losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
     shape = len(problems.weights), len(pool.family.settings), -1
     return Judged(models, losses.reshape(shape))

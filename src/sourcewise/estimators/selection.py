@@ -101,9 +101,9 @@ def select(
     """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
 
     Where the trade-off is given, the best regularisation is chosen for it. Whoever knows some of
-    the fits already may bring a ``fit`` of their own: from weightings, and models of one nearby if
-    there are, to models under all settings. Also returns models of the first fold under all
-    settings, which the final ones will be near, or None where nothing had to be chosen.
+    the fits already may bring a ``fit`` of their own, from weightings to models under all settings.
+    Also returns models of the first fold under all settings, which the final ones will be near, or
+    None where nothing had to be chosen.
     """
     settings, held_out = pool.family.settings, pool.folds.held_out
     if len(trade_offs) == 1 and len(settings) == 1:
@@ -115,8 +115,8 @@ def select(
         n_problems = len(problems.weights) + averages_weights * len(held_out)
         on_fit = counter("selection", n_problems * len(settings))
 
-        def fit(problems: WeightedProblems, near: Any = None) -> Any:
-            return pool.family.fit_grid(problems, settings, start=near, on_fit=on_fit)
+        def fit(problems: WeightedProblems) -> Any:
+            return pool.family.fit_grid(problems, settings, on_fit=on_fit)
 
     grid = fit_and_judge(pool, problems, fit)
     losses = grid.losses[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)

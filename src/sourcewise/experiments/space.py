@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -219,11 +218,8 @@ class SpacePool:
             return np.tensordot(by_setting, space.alone_models[0], axes=1), selection
         return fit_average(self.pool, selection, values, near), selection
 
-    def _fit(self, problems: WeightedProblems, near: Any) -> np.ndarray:
-        """Fit all weightings; those of the reference alone have been fitted already.
-
-        The pilots know more than ``near`` does.
-        """
+    def _fit(self, problems: WeightedProblems) -> np.ndarray:
+        """Fit all weightings; those of the reference alone have been fitted already."""
         space, settings = self.space, self.space.family.settings
         alone = problems.weights[:, self.pool.data.reference] == 1.0
         d = self.pool.data.X.shape[1]
