@@ -46,7 +46,7 @@ TESTS: dict[str, Callable[[Sample, Sample], np.ndarray]] = {
 def one_draw(name: str, test: str, seed: int) -> list[float]:
     """Share of clean sources below each level."""
     draw = data_set(name).draw(Path(), seed, 100, False)
-    with mock.patch("sourcewise.core.discrepancy.evidence.two_sample_p_values", TESTS[test]):
+    with mock.patch("sourcewise.core.discrepancy.local_exchange.two_sample_p_values", TESTS[test]):
         found = estimate_discrepancies(
             draw.X, draw.y, sources=draw.sources, reference=REFERENCE, random_state=seed
         )

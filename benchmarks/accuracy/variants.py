@@ -41,7 +41,7 @@ def changed(changes: dict[str, Any], tol: float = TOL) -> Iterator[None]:
     default, paper = replace(DEFAULT, **{"tol": tol, **changes}), replace(PAPER, tol=tol)
     with (
         mock.patch.multiple("sourcewise.estimators.input", DEFAULT=default, PAPER=paper),
-        mock.patch("sourcewise.baselines.workbench.NEWTON_TOL", tol),
+        mock.patch("sourcewise.baselines.shared_fits.NEWTON_TOL", tol),
         mock.patch("sourcewise.baselines.local.NEWTON_TOL", tol),
     ):
         yield

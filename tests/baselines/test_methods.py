@@ -23,8 +23,8 @@ from sourcewise.baselines.pairwise_filter import (
     median_to_others,
     pairwise_discrepancies,
 )
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.baselines.source_normalized import standardise_sources
-from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.data import group_rows
 from sourcewise.core.linear import INTERCEPT_PENALTY
 from sourcewise.core.losses import brier_loss
@@ -192,7 +192,7 @@ def test_losses_of_two_classes_are_brier_losses(pool):
     X, y, sources = pool({"gold": 50, "a": 40, "b": 1})
     model = make(PairwiseFilter)
     rows, names = model._validate(X, y, sources, None)
-    work = Workbench(model._pool(rows, names))
+    work = SharedFits(model._pool(rows, names))
     losses = mean_losses(work, 1.0)
     models, half = work.half_models(1.0)
     data, family = work.pool.data, work.pool.family

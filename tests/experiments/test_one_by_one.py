@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import sourcewise as sw
-from sourcewise.experiments.one_by_one import LOCAL_C, ReferenceMoments, grams, local_models
+from sourcewise.experiments.per_source import LOCAL_C, ReferenceMoments, grams, local_models
 
 N_SOURCES, ROWS, REFERENCE_ROWS = 4, 30, 40
 

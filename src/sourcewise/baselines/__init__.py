@@ -3,7 +3,7 @@
 from sourcewise.baselines.agreement_filter import AgreementFilter
 from sourcewise.baselines.all_data import AllData
 from sourcewise.baselines.base import fit_together
-from sourcewise.baselines.compare import Comparison, compare
+from sourcewise.baselines.comparison import Comparison, compare
 from sourcewise.baselines.component_median import ComponentMedian
 from sourcewise.baselines.fltrust import FLTrust
 from sourcewise.baselines.geometric_median import GeometricMedian

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 
 
 class AgreementFilter(Baseline):
@@ -92,7 +92,7 @@ class AgreementFilter(Baseline):
         if not isinstance(self.level, numbers.Real) or not 0.0 < self.level < 0.5:
             raise ValueError(f"level must be between 0 and 0.5; got {self.level!r}.")
 
-    def _weigh(self, work: Workbench) -> np.ndarray:
+    def _weigh(self, work: SharedFits) -> np.ndarray:
         pool, data = work.pool, work.pool.data
         correct = np.empty(len(data.y))
         models = work.reference_trained.fold_models

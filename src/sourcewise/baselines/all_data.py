@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 
 
 class AllData(Baseline):
@@ -61,5 +61,5 @@ class AllData(Baseline):
     array([0.14, 0.43, 0.43])
     """
 
-    def _weigh(self, work: Workbench) -> np.ndarray:
+    def _weigh(self, work: SharedFits) -> np.ndarray:
         return work.by_size(np.ones(work.pool.data.n_sources))

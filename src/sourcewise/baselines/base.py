@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from sourcewise.baselines.workbench import Trained, Workbench
+from sourcewise.baselines.shared_fits import SharedFits, Trained
 from sourcewise.core.logistic import probabilities
 from sourcewise.estimators.base import _array_of_names
 from sourcewise.estimators.input import ClassInput
@@ -73,20 +73,20 @@ class Baseline(ClassifierMixin, ClassInput):
     def _check_parameters(self, names: list[Any]) -> None:
         """Check the parameters that a method has of its own."""
 
-    def _weigh(self, work: Workbench) -> np.ndarray | None:
+    def _weigh(self, work: SharedFits) -> np.ndarray | None:
         """Source weights to train with, for all rows and without each fold, if that is the way."""
         return None
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         """Set the fitted attributes, for a method that does not train on weighted sources."""
         raise AssertionError("a baseline weighs sources or fits in a way of its own")
 
-    def _set_trained(self, work: Workbench, trained: Trained, weights: np.ndarray) -> None:
+    def _set_trained(self, work: SharedFits, trained: Trained, weights: np.ndarray) -> None:
         self.C_ = trained.C
         self.source_weights_ = weights[0]
         self._set_linear(work, trained.model)
 
-    def _set_linear(self, work: Workbench, model: np.ndarray) -> None:
+    def _set_linear(self, work: SharedFits, model: np.ndarray) -> None:
         assert work.pool.features is not None
         self.coef_, self.intercept_ = work.pool.features.unmap(np.asarray(model, dtype=np.float64))
 
@@ -140,7 +140,7 @@ def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weig
         first = models[0]
         rows, names = first._validate(X, y, sources, sample_weight)
         learnt = {k: v for k, v in vars(first).items() if k.endswith("_") or k == "_seed"}
-        work = Workbench(first._pool(rows, names))
+        work = SharedFits(first._pool(rows, names))
         weightings = []
         for model in models:
             forget_fit(model)

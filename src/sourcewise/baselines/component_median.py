@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sourcewise.baselines.medians import MedianOfModels
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import component_median
 
 
@@ -60,5 +60,5 @@ class ComponentMedian(MedianOfModels):
     True
     """
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         self._set_linear(work, component_median(work.local_models(self.C)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sourcewise.baselines.base import Baseline, check_C
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import rectified_cosines, trusted_average
 
 
@@ -82,7 +82,7 @@ class FLTrust(Baseline):
     def _check_parameters(self, names: list[Any]) -> None:
         check_C(self.C, chosen=True)
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         models = work.local_models(self.C)
         updates = models.reshape(len(models), -1)
         trusted = updates[work.pool.data.reference]

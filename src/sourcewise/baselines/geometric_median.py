@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sourcewise.baselines.medians import MedianOfModels
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import geometric_median
 
 
@@ -61,7 +61,7 @@ class GeometricMedian(MedianOfModels):
     True
     """
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         models = work.local_models(self.C)
         median = geometric_median(models.reshape(len(models), -1))
         self._set_linear(work, median.reshape(models.shape[1:]))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.baselines.base import Baseline, check_C
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import mixture_weights
 from sourcewise.core.family import kept_shares
 
@@ -88,7 +88,7 @@ class MixMin(Baseline):
     def _check_parameters(self, names: list[Any]) -> None:
         check_C(self.C, chosen=True)
 
-    def _weigh(self, work: Workbench) -> np.ndarray:
+    def _weigh(self, work: SharedFits) -> np.ndarray:
         data = work.pool.data
         X, y = work.pool.trusted
         likelihoods = work.pool.family.predict(work.local_models(self.C), X)[

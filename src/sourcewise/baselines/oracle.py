@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 
 
 class Oracle(Baseline):
@@ -84,7 +84,7 @@ class Oracle(Baseline):
                     "sources>."
                 )
 
-    def _weigh(self, work: Workbench) -> np.ndarray:
+    def _weigh(self, work: SharedFits) -> np.ndarray:
         clean = list(self.clean)
         return work.by_size(
             work.only_reference | np.array([name in clean for name in work.pool.names])

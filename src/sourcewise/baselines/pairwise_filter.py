@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.baselines.base import Baseline, check_C
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.losses import brier_loss
 from sourcewise.core.newton import sigmoid
 
@@ -105,14 +105,14 @@ class PairwiseFilter(Baseline):
                 f"threshold must be None or a number that is not negative; got {self.threshold!r}."
             )
 
-    def _weigh(self, work: Workbench) -> np.ndarray:
+    def _weigh(self, work: SharedFits) -> np.ndarray:
         medians = median_to_others(pairwise_discrepancies(mean_losses(work, self.C)))
         threshold = np.median(medians) if self.threshold is None else self.threshold
         self.median_discrepancies_ = medians
         return work.by_size((medians <= threshold) | work.only_reference)
 
 
-def mean_losses(work: Workbench, C: float | str) -> np.ndarray:
+def mean_losses(work: SharedFits, C: float | str) -> np.ndarray:
     """Mean loss of each source's models on each source, (n_sources, n_sources).
 
     On its own rows a source is judged by the model that has not seen them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.baselines.medians import MedianOfModels
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import median_probabilities
 from sourcewise.core.logistic import probabilities
 
@@ -66,7 +66,7 @@ class ProbabilityMedian(MedianOfModels):
     True
     """
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         features = work.pool.features
         assert features is not None
         units = [features.unmap(model) for model in work.local_models(self.C)]

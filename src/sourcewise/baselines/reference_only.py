@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 
 
 class ReferenceOnly(Baseline):
@@ -59,5 +59,5 @@ class ReferenceOnly(Baseline):
     array([1., 0., 0.])
     """
 
-    def _weigh(self, work: Workbench) -> np.ndarray:
+    def _weigh(self, work: SharedFits) -> np.ndarray:
         return work.by_size(work.only_reference)

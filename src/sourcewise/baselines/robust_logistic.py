@@ -9,7 +9,7 @@ import numpy as np
 
 from sourcewise.baselines.base import Baseline
 from sourcewise.baselines.local import constant_penalty
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.family import WeightedProblems
 from sourcewise.core.robust import (
     THRESHOLD,
@@ -114,11 +114,11 @@ class RobustLogistic(Baseline):
         if not self.threshold > 0:
             raise ValueError(f"threshold must be positive; got {self.threshold!r}.")
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         # Neither the loss nor the penalty knows a basis.
         space = RowSpace.of(work.pool.data.X)
         pool = work.pool
-        work = Workbench(replace(pool, data=pool.data.with_features(space.X)))
+        work = SharedFits(replace(pool, data=pool.data.with_features(space.X)))
         grid = Grid.of_all_rows(work, self._settings(work), self.threshold)
         if self.optimizer == "gradient-descent":
             best, model, self.objective_ = grid.descend()
@@ -127,7 +127,7 @@ class RobustLogistic(Baseline):
         self.C_ = float(grid.settings[best])
         self._set_linear(work, space.back(model))
 
-    def _settings(self, work: Workbench) -> np.ndarray:
+    def _settings(self, work: SharedFits) -> np.ndarray:
         if self.optimizer == "quasi-newton" and not work.pool.protocol.as_given:
             return work.pool.family.settings
         # Mean loss + l |w|^2, times the number of rows: 1 / (2 C) = l n.
@@ -138,7 +138,7 @@ class Grid:
     """All regularisations, for all rows (pattern 0) and without each validation fold."""
 
     def __init__(
-        self, work: Workbench, patterns: np.ndarray, settings: np.ndarray, threshold: float
+        self, work: SharedFits, patterns: np.ndarray, settings: np.ndarray, threshold: float
     ):
         self.work = work
         self.patterns = patterns
@@ -146,7 +146,7 @@ class Grid:
         self.threshold = threshold
 
     @classmethod
-    def of_all_rows(cls, work: Workbench, settings: np.ndarray, threshold: float) -> Grid:
+    def of_all_rows(cls, work: SharedFits, settings: np.ndarray, threshold: float) -> Grid:
         """All rows of all sources count the same."""
         data = work.pool.data
         weights = work.by_size(np.ones(data.n_sources))

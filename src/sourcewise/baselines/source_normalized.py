@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.data import SourceData
 
 
@@ -64,13 +64,13 @@ class SourceNormalized(Baseline):
     True
     """
 
-    def _fit(self, work: Workbench) -> None:
+    def _fit(self, work: SharedFits) -> None:
         pool = work.pool
         assert pool.features is not None
         d = len(pool.features.scale)
         # The pool's features are an affine map of the input, which standardising undoes.
         Z, centre, scale = standardise_sources(pool.data, d)
-        normalized = Workbench(replace(pool, data=pool.data.with_features(Z)))
+        normalized = SharedFits(replace(pool, data=pool.data.with_features(Z)))
         trained = normalized.train(normalized.by_size(np.ones(pool.data.n_sources)))
         self.C_ = trained.C
         coef = trained.model[:, :d] / scale

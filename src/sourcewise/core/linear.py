@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sourcewise.core.batched_logistic import fit_logistic_batch
 from sourcewise.core.curvature import Pilots
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.family import WeightedProblems, join_rows
@@ -20,7 +21,6 @@ from sourcewise.core.logistic import (
 from sourcewise.core.logistic_grid import solve_grid
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_gradients import GridProblem
-from sourcewise.core.stacked import fit_logistic_stacked
 
 LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
 # Of models beside shared rows: their losses are averaged, not ranked. But rows of a small share
@@ -190,7 +190,7 @@ class LogisticFamily:
     ) -> FloatArray:
         """Two classes: coefficients (n_runs, n_models, n_features) of stacked runs."""
         space = RowSpace.of(X)
-        fitted = fit_logistic_stacked(
+        fitted = fit_logistic_batch(
             space.X,
             y,
             row_weights,

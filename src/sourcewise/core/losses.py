@@ -7,7 +7,7 @@ import numpy as np
 from sourcewise.core.data import FloatArray, IntArray
 
 # Standard deviations of a normal's median absolute deviation, and how many of them are far off.
-MEDIAN_TO_STANDARD, FAR = 1.4826, 10.0
+MEDIAN_TO_STANDARD, FAR_OFF = 1.4826, 10.0
 CLIP = 2.0  # residuals beyond this many scale units count as this many
 LEAST_PROBABILITY = 1e-6  # lower ones count as this much, so that one row cannot decide alone
 NO_LOSS = 1e-12  # of which a logarithm may be taken
@@ -58,13 +58,13 @@ def clipped_squared_loss(
 
 
 def spread(targets: FloatArray) -> float:
-    """Return the standard deviation of targets none of which counts as farther off than `FAR`.
+    """Return the standard deviation of targets none of which counts as farther off than `FAR_OFF`.
 
     One target with a few zeros too many must not become the unit that all others are measured in.
     Where there is no deviation at all, the unit is 1.
     """
     middle = np.median(targets)
-    far = FAR * MEDIAN_TO_STANDARD * np.median(np.abs(targets - middle))
+    far = FAR_OFF * MEDIAN_TO_STANDARD * np.median(np.abs(targets - middle))
     if far > 0.0:
         targets = np.clip(targets, middle - far, middle + far)
     return float(np.std(targets)) or 1.0

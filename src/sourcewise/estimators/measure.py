@@ -10,8 +10,11 @@ import numpy as np
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.agreement import find_agreement
+from sourcewise.core.discrepancy.combined import Findings, judge, judged_discrepancies
 from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
-from sourcewise.core.discrepancy.evidence import (
+from sourcewise.core.discrepancy.features import feature_distances
+from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
+from sourcewise.core.discrepancy.local_exchange import (
     ReferenceEvidence,
     SourceEvidence,
     compare,
@@ -19,9 +22,6 @@ from sourcewise.core.discrepancy.evidence import (
     reference_evidence,
     source_evidence,
 )
-from sourcewise.core.discrepancy.features import feature_distances
-from sourcewise.core.discrepancy.judgement import Findings, judge, judged_discrepancies
-from sourcewise.core.discrepancy.local import TwoSided, local_discrepancies
 from sourcewise.core.discrepancy.moments import Moments, source_moments
 from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
 from sourcewise.core.discrepancy.pull import find_pulls

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from sourcewise.estimators.concat_rows import concat_rows
 from sourcewise.estimators.measure import Measured
-from sourcewise.estimators.stacking import stack_rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Rows:
         if self.sample_weight is not None or other.sample_weight is not None:
             weight = np.concatenate([self._weight_or_ones(), other._weight_or_ones()])
         return Rows(
-            stack_rows(self.X, other.X),
+            concat_rows(self.X, other.X),
             np.concatenate([self.y, other.y]),
             np.concatenate([self.codes, other.codes]),
             weight,

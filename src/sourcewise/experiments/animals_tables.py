@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.experiments.abc import Counts, count
 from sourcewise.experiments.layout import Line, Sheet, Table
 from sourcewise.experiments.names import BASELINES, CORRUPTIONS, DEFAULT, METHODS, PAPER
 from sourcewise.experiments.paper_numbers import animals_numbers
+from sourcewise.experiments.significance import Counts, count
 from sourcewise.experiments.study_errors import StudyErrors
 
 SUBJECTS = {PAPER: "The paper's method", DEFAULT: "The default"}

@@ -10,11 +10,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, Grid
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.baselines.source_normalized import standardise_sources
-from sourcewise.baselines.workbench import Workbench
 from sourcewise.core.aggregation import component_median, geometric_median
 from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.discrepancy.evidence import (
+from sourcewise.core.discrepancy.local_exchange import (
     ReferenceEvidence,
     ReferenceFolds,
     SourceEvidence,
@@ -29,7 +29,7 @@ from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER
 from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.experiments.facts import Costs, Facts
-from sourcewise.experiments.one_by_one import ReferenceMoments, grams, local_models
+from sourcewise.experiments.per_source import ReferenceMoments, grams, local_models
 from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.space import Space, SpacePool, grouped
 
@@ -154,7 +154,7 @@ class Bench:
     def reference_only(self) -> Outcome:
         """The reference's own model, its regularisation cross-validated."""
         space = self.spaces["given"]
-        best, _ = Workbench(space.alone).choose(space.alone_models[1:])
+        best, _ = SharedFits(space.alone).choose(space.alone_models[1:])
         C = float(space.family.settings[best])
         return Outcome(self._error("given", space.alone_models[0, best]), C=C)
 
@@ -294,7 +294,7 @@ class Bench:
 
     def _run_robust(self, pool: Pool) -> Outcome:
         settings = np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * len(pool.data.y)))
-        grid = Grid.of_all_rows(Workbench(pool), settings, THRESHOLD)
+        grid = Grid.of_all_rows(SharedFits(pool), settings, THRESHOLD)
         best, model, _ = grid.minimise(search_tol=self.tol, tol=1e-3 * self.tol)
         return Outcome(self._error("given", model), C=float(settings[best]))
 

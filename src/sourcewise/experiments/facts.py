@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.core.discrepancy.evidence import SourceEvidence
+from sourcewise.core.discrepancy.local_exchange import SourceEvidence
 
 
 class Costs(dict[str, float]):

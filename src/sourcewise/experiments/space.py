@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sourcewise.baselines.workbench import Workbench
+from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.curvature import Pilots, SourceCurvature
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
@@ -86,7 +86,7 @@ class Space:
 
         (1 + n_validation_folds, n_settings, 1, d).
         """
-        work = Workbench(self.alone)
+        work = SharedFits(self.alone)
         return work.fit_few(work.problems([work.by_size(work.only_reference)]))
 
     # -- where solutions are expected --------------------------------------------------------
@@ -203,7 +203,7 @@ class SpacePool:
 
     def train_on_all(self) -> tuple[np.ndarray, float]:
         """Train on all rows alike; returns the model and the regularisation chosen."""
-        work = Workbench(self.pool, self.pilots)
+        work = SharedFits(self.pool, self.pilots)
         trained = work.train(work.by_size(np.ones(self.pool.data.n_sources)))
         return trained.model, trained.C
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.core.discrepancy import Discrepancies, Witness
-from sourcewise.core.discrepancy.result import FAR
+from sourcewise.core.discrepancy.result import FAR_FEATURES
 
 REFERENCE = "is the reference"
 AGREES = "agrees with the reference"
@@ -57,7 +57,7 @@ def reasons(
     others = np.arange(len(discrepancies.values)) != reference
     found = np.zeros(len(others), dtype=bool)
     found[others] = survives(discrepancies.p_values[others])
-    far = np.array([witness == FAR for witness in discrepancies.witnesses])
+    far = np.array([witness == FAR_FEATURES for witness in discrepancies.witnesses])
     doubtful = far | (discrepancies.p_values < LEVEL)
     found |= others & doubtful & (discrepancies.values >= cutoff)
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
@@ -84,7 +84,7 @@ def _reason(
 ) -> str:
     if found and harmless:
         return DIFFERS
-    if found and witness == FAR:
+    if found and witness == FAR_FEATURES:
         return FEATURES
     if found:
         fails = witness.hypothesis == "source model" and witness.worse_on == "reference"

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.agreement import MOST_MISSING, Agreement, find_agreement
-from sourcewise.core.discrepancy.evidence import fit_fold_models
+from sourcewise.core.discrepancy.local_exchange import fit_fold_models
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss

@@ -5,17 +5,17 @@ import pytest
 from scipy import stats
 
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.evidence import (
-    compare,
-    reference_evidence,
-    source_evidence,
-)
 from sourcewise.core.discrepancy.local import (
     Sample,
     from_cauchy,
     local_discrepancies,
     to_cauchy,
     two_sample_p_values,
+)
+from sourcewise.core.discrepancy.local_exchange import (
+    compare,
+    reference_evidence,
+    source_evidence,
 )
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.folds import named_seed, stratified_folds

@@ -6,7 +6,7 @@ from made_up_sources import make
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.evidence import fit_fold_models
+from sourcewise.core.discrepancy.local_exchange import fit_fold_models
 from sourcewise.core.discrepancy.pull import find_pulls
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.evidence import row_blocks
+from sourcewise.core.discrepancy.local_exchange import row_blocks
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import Family
 from sourcewise.core.losses import spread

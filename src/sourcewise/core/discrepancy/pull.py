@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.data import FloatArray, SourceData
-from sourcewise.core.discrepancy.evidence import RowLoss, row_blocks
+from sourcewise.core.discrepancy.local_exchange import RowLoss, row_blocks
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import JointFamily
 

@@ -33,7 +33,7 @@ class Witness:
 
 NO_WITNESS = Witness("none", "")
 LACKING = Witness("agreement", "source")
-FAR = Witness("features", "source")
+FAR_FEATURES = Witness("features", "source")
 
 
 @dataclass(frozen=True)

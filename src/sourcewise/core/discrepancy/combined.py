@@ -30,7 +30,7 @@ from sourcewise.core.discrepancy.agreement import Agreement
 from sourcewise.core.discrepancy.features import beyond_nearest
 from sourcewise.core.discrepancy.local import TwoSided
 from sourcewise.core.discrepancy.pull import Pulls
-from sourcewise.core.discrepancy.result import FAR, LACKING, Discrepancies, Witness
+from sourcewise.core.discrepancy.result import FAR_FEATURES, LACKING, Discrepancies, Witness
 
 # A pull is about twice a discrepancy.
 PULLED = 0.5
@@ -117,7 +117,7 @@ WITNESSES = (
     Witness("joint model", "reference"),
     LACKING,
     Witness("source model", "reference"),
-    FAR,
+    FAR_FEATURES,
 )
 
 
@@ -130,7 +130,9 @@ def judged_discrepancies(findings: Findings, p_values: FloatArray) -> Discrepanc
     """
     parts = np.stack(_parts(findings, 0))
     other_units = np.where(findings.distances > OTHER_UNITS, _far_and_harmful(findings, 0), 0.0)
-    parts[WITNESSES.index(FAR)] = np.maximum(parts[WITNESSES.index(FAR)], other_units)
+    parts[WITNESSES.index(FAR_FEATURES)] = np.maximum(
+        parts[WITNESSES.index(FAR_FEATURES)], other_units
+    )
     agreed = MISSED * findings.know_nothing * findings.agreement.missing_errors
     own_model = np.where(parts[2] > 0, FAILED * findings.sides[0].error_b, 0.0)
     return Discrepancies(

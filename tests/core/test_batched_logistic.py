@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
+from sourcewise.core.batched_logistic import fit_logistic_batch
 from sourcewise.core.linear import LogisticFamily, like_runs
 from sourcewise.core.logistic import fit_logistic
 from sourcewise.core.ridge import RidgeFamily
-from sourcewise.core.stacked import fit_logistic_stacked
 
 
 def objective(X, y, weights, C, penalty, w):
@@ -21,7 +21,7 @@ def test_every_source_and_fold_reaches_its_optimum(signal, C):
     y[3] = 1  # one class only
     weights = rng.random((n_sources, m, 1)) * (rng.random((n_sources, m, folds)) < 0.8)
     penalty = np.append(np.ones(d), 1e-3)
-    found = fit_logistic_stacked(X, y, weights, C=C, penalty=penalty, tol=1e-9)
+    found = fit_logistic_batch(X, y, weights, C=C, penalty=penalty, tol=1e-9)
     assert found.shape == (n_sources, folds, d + 1)
     for s in range(n_sources):
         plain = fit_logistic(

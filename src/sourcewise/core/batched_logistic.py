@@ -19,7 +19,7 @@ MAX_ITER = 30  # then the few sources left, nearly separable ones, are fitted on
 OVERSHOOT = 0.5
 
 
-def fit_logistic_stacked(
+def fit_logistic_batch(
     X: FloatArray,
     y: IntArray,
     row_weights: FloatArray,

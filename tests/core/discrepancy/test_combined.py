@@ -3,7 +3,7 @@
 import numpy as np
 
 from sourcewise.core.discrepancy.agreement import Agreement
-from sourcewise.core.discrepancy.judgement import (
+from sourcewise.core.discrepancy.combined import (
     BEYOND_DOUBT,
     FAILED,
     FARNESS,

@@ -39,7 +39,7 @@ class Trained:
     fold_models: np.ndarray
 
 
-class Workbench:
+class SharedFits:
     """Local models and weighted fits of one pool.
 
     Source weights come as arrays of shape (1 + n_validation_folds, n_sources): for all rows first,

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 
-def stack_rows(above: Any, below: Any) -> Any:
+def concat_rows(above: Any, below: Any) -> Any:
     """Stack two containers of rows of the same kind."""
     module = type(above).__module__.partition(".")[0]
     if module == "pandas":

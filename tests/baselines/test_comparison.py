@@ -6,7 +6,7 @@ from baseline_pools import make_pool
 
 from sourcewise import SourceWeightedClassifier
 from sourcewise.baselines import AllData, Oracle, compare
-from sourcewise.baselines.compare import METHODS, Comparison, _Progress
+from sourcewise.baselines.comparison import METHODS, Comparison, _Progress
 
 
 @pytest.fixture
