@@ -34,8 +34,9 @@ class TestHelp:
         for word in ("demo", "audit", "fit", "predict", "export", "Start with sourcewise demo"):
             assert word in shown.out
 
-    def test_every_option_of_the_contract_is_there(self):
-        shown = run_here("audit", "--help").out
+    @pytest.mark.parametrize("command", ["audit", "fit"])
+    def test_every_option_of_the_contract_is_there(self, command):
+        shown = run_here(command, "--help").out
         contract = (
             "label source reference reference-file features drop task discrepancy trade-off "
             "protocol seed jobs quiet json output"

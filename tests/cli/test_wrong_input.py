@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from cli.running import COMMAND, TOLD, environment, make_rows, run, run_here, write_csv
+from sourcewise.validation import DISCREPANCIES
 
 
 def changed(name, values):
@@ -173,7 +174,7 @@ class TestNames:
         [
             (("--trade-off", "-3"), ["--trade-off"]),
             (("--trade-off", "much"), ["'much'"]),
-            (("--discrepancy", "guess"), ["guess"]),
+            (("--discrepancy", "guess"), ["guess", *map(repr, DISCREPANCIES)]),
             (("--drop", "sise"), ["'sise'", "'size'?"]),
             (("--task", "regression"), ["text", "--task classification"]),
             (("--no-such-option",), ["--no-such-option"]),

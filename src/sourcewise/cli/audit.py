@@ -10,6 +10,7 @@ import typer
 
 from sourcewise.audit import Audit, run_audit
 from sourcewise.cli import options as o
+from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
 from sourcewise.cli.output import check_output, facts, outputs, plain, print_json
 from sourcewise.cli.progress import progress_bars
 from sourcewise.report.html import render
@@ -20,22 +21,10 @@ PAGES, DATA = {".html", ".htm", ""}, {".json"}
 WRONG_KIND = "A report is a page (.html) or data (.json); {path} would be neither."
 
 
+@with_fitting_options
 def audit(
-    data: o.Data,
-    label: o.Label,
-    source: o.Source,
-    reference: o.Reference = None,
-    reference_file: o.ReferenceFile = None,
-    features: o.Features = None,
-    drop: o.Drop = None,
-    categories: o.Categories = None,
-    task: o.TaskOption = o.Task.auto,
-    min_rows: o.MinRows = 1,
-    discrepancy: o.DiscrepancyOption = o.Discrepancy.local,
-    trade_off: o.TradeOff = "cv",
-    protocol: o.ProtocolOption = None,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = None,
+    given: FittingOptions,
+    *,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -54,29 +43,17 @@ def audit(
 
     Example: sourcewise audit data.csv --label y --source vendor --reference gold -o report.html
     """
-    check_output(output, data, reference_file)
+    check_output(output, given.data, given.reference_file)
     if output is not None and output.suffix.lower() not in PAGES | DATA:
         raise ValueError(WRONG_KIND.format(path=output))
-    request = o.table_request(
-        data,
-        label,
-        source,
-        reference,
-        reference_file,
-        features,
-        drop,
-        categories,
-        task,
-        min_rows,
-    )
-    settings = o.fit_settings(discrepancy, trade_off, protocol, seed, jobs)
+    settings = given.settings()
     with progress_bars(quiet):
         result, _ = run_audit(
-            read_training(request),
+            read_training(given.table_request()),
             settings,
-            label=label,
-            source=source,
-            facts=facts(seed, o.command_line()),
+            label=given.label,
+            source=given.source,
+            facts=facts(given.seed, o.command_line()),
         )
     write_audit(result, output)
     if as_json:

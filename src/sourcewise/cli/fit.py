@@ -10,6 +10,7 @@ import typer
 from sourcewise import save
 from sourcewise.audit import fit_table
 from sourcewise.cli import options as o
+from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
 from sourcewise.cli.output import check_output, outputs, print_json, source_weights, weights_csv
 from sourcewise.cli.progress import progress_bars
 from sourcewise.report.verdict import verdict
@@ -18,22 +19,10 @@ from sourcewise.tables.training import read_training
 SAME_OUTPUT = "--output and --weights name the same file {path}; give two names."
 
 
+@with_fitting_options
 def fit(
-    data: o.Data,
-    label: o.Label,
-    source: o.Source,
-    reference: o.Reference = None,
-    reference_file: o.ReferenceFile = None,
-    features: o.Features = None,
-    drop: o.Drop = None,
-    categories: o.Categories = None,
-    task: o.TaskOption = o.Task.auto,
-    min_rows: o.MinRows = 1,
-    discrepancy: o.DiscrepancyOption = o.Discrepancy.local,
-    trade_off: o.TradeOff = "cv",
-    protocol: o.ProtocolOption = None,
-    seed: o.Seed = 0,
-    jobs: o.Jobs = None,
+    given: FittingOptions,
+    *,
     output: Annotated[
         Path,
         typer.Option(
@@ -44,7 +33,7 @@ def fit(
             show_default=False,
             rich_help_panel=o.OUTPUT,
         ),
-    ] = ...,
+    ],
     weights: Annotated[
         Path | None,
         typer.Option(
@@ -61,25 +50,14 @@ def fit(
 
     Example: sourcewise fit data.csv --label y --source vendor --reference gold -o model.skops
     """
-    check_output(output, data, reference_file)
-    check_output(weights, data, reference_file)
+    check_output(output, given.data, given.reference_file)
+    check_output(weights, given.data, given.reference_file)
     if weights is not None and weights.absolute() == output.absolute():
         raise ValueError(SAME_OUTPUT.format(path=output))
-    request = o.table_request(
-        data,
-        label,
-        source,
-        reference,
-        reference_file,
-        features,
-        drop,
-        categories,
-        task,
-        min_rows,
-    )
-    settings = o.fit_settings(discrepancy, trade_off, protocol, seed, jobs)
+    settings = given.settings()
     with progress_bars(quiet):
-        model = fit_table(read_training(request), settings, label=label, source=source)
+        training = read_training(given.table_request())
+        model = fit_table(training, settings, label=given.label, source=given.source)
     report = model.report()
     with outputs(output, weights) as temporary:
         save(model, temporary[0])

@@ -61,7 +61,7 @@ def predict(
     fitted = load_table_model(model)
     table = open_table(data, categories=fitted.preprocessor.categories)
     columns = fitted.preprocessor.columns_
-    kept = o._listed(keep)
+    kept = o.listed(keep)
     table.check_columns([*columns, *kept])
     with progress_bars(quiet), outputs(output) as (temporary,):
         _write(_predicted(fitted, table, columns, kept), temporary, output.suffix)
