@@ -1,5 +1,8 @@
 """What every baseline promises."""
 
+import inspect
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -39,6 +42,21 @@ def make(each, **options):
 
 each_class = pytest.mark.parametrize("each", CLASSES)
 each_protocol = pytest.mark.parametrize("protocol", [None, "paper"])
+
+
+@each_class
+def test_help_describes_every_parameter_and_fitted_attribute(each, pool):
+    X, y, sources = pool()
+    model = make(each).fit(X, y, sources=sources)
+    shown = inspect.getdoc(each)
+    parameters, attributes = shown.split("Parameters\n")[1].split("Attributes\n")
+    of_input = {"n_features_in_", "reference_index_"}
+    fitted = {name for name in vars(model) if name.endswith("_")} - of_input
+    for text, wanted in [(parameters, model.get_params()), (attributes, fitted)]:
+        entries = re.findall(r"^(\w+(?:, \w+)*)(?: :|$)", text, flags=re.MULTILINE)
+        described = {name for entry in entries for name in entry.split(", ")}
+        assert set(wanted) <= described
+    assert "%(" not in shown
 
 
 @each_class

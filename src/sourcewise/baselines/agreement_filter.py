@@ -9,9 +9,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from sourcewise.baselines.base import Baseline
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 
 
+@with_shared_entries
 class AgreementFilter(Baseline):
     r"""Train on the sources on which the reference's model is as accurate as on the reference.
 
@@ -37,30 +39,21 @@ class AgreementFilter(Baseline):
     ----------
     level : float
         Of the test, between 0 and 0.5.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(reference)s
+    %(cv)s
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     source_weights_ : array of shape (n_sources,)
         Shares of the rows trained on.
     agreements_ : array of shape (n_sources,)
         :math:`a_i`.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(coef_)s
+    %(C_)s
 
     Examples
     --------

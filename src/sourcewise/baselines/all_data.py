@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 
 
+@with_shared_entries
 class AllData(Baseline):
     r"""Logistic regression on the rows of all sources.
 
@@ -24,28 +26,19 @@ class AllData(Baseline):
 
     Parameters
     ----------
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(reference)s
+    %(cv)s
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     source_weights_ : array of shape (n_sources,)
         Shares of the rows.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(coef_)s
+    %(C_)s
 
     Examples
     --------

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from sourcewise.baselines.base import Baseline, check_C
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import rectified_cosines, trusted_average
 
 
+@with_shared_entries
 class FLTrust(Baseline):
     r"""Average of the sources' models, weighted by the cosine to the reference's own.
 
@@ -30,28 +32,20 @@ class FLTrust(Baseline):
 
     Parameters
     ----------
-    C : float or "cv"
-        Inverse regularisation of the local models; "cv" takes the best for the reference alone.
-    reference : hashable, default "reference"
-        Name of the trusted source.
+    %(local_C)s
+    %(reference)s
     cv : int
         Folds of the reference, at least 3; C of "cv" is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     source_weights_ : array of shape (n_sources,)
         :math:`t_i / \sum_k t_k`.
-    coef_, intercept_
-        In the units of ``X``.
+    %(coef_)s
 
     Examples
     --------

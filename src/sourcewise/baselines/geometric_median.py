@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from sourcewise.baselines.medians import MedianOfModels
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import geometric_median
 
 
+@with_shared_entries
 class GeometricMedian(MedianOfModels):
     r"""Geometric median of the sources' own coefficients.
 
@@ -16,36 +18,25 @@ class GeometricMedian(MedianOfModels):
 
     after Feng, Xu and Mannor (2014), "Distributed robust learning"; solved to convergence by
     Weiszfeld's iteration with the step of Vardi and Zhang (2000).
-    The local models are logistic regressions on one source each, with one fixed C (the authors'
-    choice); the reference's own is one of them, and a source that shows one class only has the
-    constant model of log-odds 1 for that class, whatever the features. Several
-    classes: one median of the coefficients of all classes.
+    %(local_models)s
+    Several classes: one median of the coefficients of all classes.
 
     It fails where half of the sources or more are bad; it takes no account of their sizes, and no
     median gains what pooling many small sources would.
 
     Parameters
     ----------
-    C : float
-        Inverse regularisation of the local models; 100 in the authors' experiments.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; for the same contract as elsewhere, not used.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference. "paper": features as given with a
-        penalised constant.
-    random_state : int, RandomState or None
-        For the same contract as elsewhere, not used.
+    %(fixed_C)s
+    %(reference)s
+    %(unused_cv)s
+    %(protocol_of_features)s
+    %(unused_random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
-    coef_, intercept_
-        In the units of ``X``.
+    %(classes_)s
+    %(sources_)s
+    %(coef_)s
 
     Examples
     --------

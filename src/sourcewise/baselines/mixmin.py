@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.baselines.base import Baseline, check_C
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import mixture_weights
 from sourcewise.core.family import kept_shares
@@ -14,6 +15,7 @@ from sourcewise.core.family import kept_shares
 SMALLEST = 1e-6  # one row that all models get wrong must not decide alone
 
 
+@with_shared_entries
 class MixMin(Baseline):
     r"""Source weights that make the mixture of the sources' models most likely on the reference.
 
@@ -34,30 +36,20 @@ class MixMin(Baseline):
 
     Parameters
     ----------
-    C : float or "cv"
-        Inverse regularisation of the local models; "cv" takes the best for the reference alone.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(local_C)s
+    %(reference)s
+    %(cv)s
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     source_weights_ : array of shape (n_sources,)
         :math:`\lambda`.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(coef_)s
+    %(C_)s
 
     Examples
     --------

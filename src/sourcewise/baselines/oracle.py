@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 
 
+@with_shared_entries
 class Oracle(Baseline):
     r"""Logistic regression on the reference and the sources that are known to be clean.
 
@@ -25,28 +27,19 @@ class Oracle(Baseline):
     ----------
     clean : list of names
         Sources to train on beside the reference; the reference may be among them.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(reference)s
+    %(cv)s
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     source_weights_ : array of shape (n_sources,)
         Shares of the rows trained on.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(coef_)s
+    %(C_)s
 
     Examples
     --------

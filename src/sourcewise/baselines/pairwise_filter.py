@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from sourcewise.baselines.base import Baseline, check_C
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.losses import brier_loss
 from sourcewise.core.newton import sigmoid
 
 
+@with_shared_entries
 class PairwiseFilter(Baseline):
     r"""Train on the sources that are close to most of the others.
 
@@ -42,32 +44,22 @@ class PairwiseFilter(Baseline):
     ----------
     threshold : float, optional
         Largest median discrepancy to keep; by default the median over the sources.
-    C : float or "cv"
-        Inverse regularisation of the local models; "cv" takes the best for the reference alone.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(local_C)s
+    %(reference)s
+    %(cv)s
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     source_weights_ : array of shape (n_sources,)
         Shares of the rows trained on.
     median_discrepancies_ : array of shape (n_sources,)
         :math:`q_i`; 0 for a single source.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(coef_)s
+    %(C_)s
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.baselines.medians import MedianOfModels
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import median_probabilities
 from sourcewise.core.logistic import probabilities
@@ -12,6 +13,7 @@ from sourcewise.core.logistic import probabilities
 BLOCK = 4_000_000  # scores held at a time
 
 
+@with_shared_entries
 class ProbabilityMedian(MedianOfModels):
     r"""Median of the class probabilities over the sources' own models.
 
@@ -20,34 +22,24 @@ class ProbabilityMedian(MedianOfModels):
     .. math:: p(k \mid x) \propto \operatorname{median}_i\, p_i(k \mid x),
 
     "Median of probs" in Konstantinov and Lampert (2019), section 4.1.
-    The local models are logistic regressions on one source each, with one fixed C (the authors'
-    choice); the reference's own is one of them, and a source that shows one class only has the
-    constant model of log-odds 1 for that class, whatever the features. Several
-    classes: the medians are scaled to sum to 1 (for two they do by themselves).
+    %(local_models)s
+    Several classes: the medians are scaled to sum to 1 (for two they do by themselves).
 
     It fails where half of the sources or more are bad; the model is as large as all local models
     together, and prediction takes that much longer.
 
     Parameters
     ----------
-    C : float
-        Inverse regularisation of the local models; 100 in the authors' experiments.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; for the same contract as elsewhere, not used.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference. "paper": features as given with a
-        penalised constant.
-    random_state : int, RandomState or None
-        For the same contract as elsewhere, not used.
+    %(fixed_C)s
+    %(reference)s
+    %(unused_cv)s
+    %(protocol_of_features)s
+    %(unused_random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
+    %(classes_)s
+    %(sources_)s
     local_coef_ : array of shape (n_sources, n_outputs, n_features)
     local_intercept_ : array of shape (n_sources, n_outputs)
         The local models, in the units of ``X``.

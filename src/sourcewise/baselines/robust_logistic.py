@@ -9,6 +9,7 @@ import numpy as np
 
 from sourcewise.baselines.base import Baseline
 from sourcewise.baselines.local import constant_penalty
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.family import WeightedProblems
 from sourcewise.core.robust import (
@@ -27,6 +28,7 @@ TOL = 1e-9
 SEARCH_TOL = 1e-6  # for the choice of C, in single precision
 
 
+@with_shared_entries
 class RobustLogistic(Baseline):
     r"""Logistic regression on all rows with Pregibon's resistant loss.
 
@@ -55,26 +57,19 @@ class RobustLogistic(Baseline):
         median. Features of large norm make it swing.
     threshold : float
         :math:`c`.
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
+    %(reference)s
+    %(cv)s
     protocol : None or "paper"
         None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
         "paper": features as given with a penalised constant, the l above by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(classes_)s
+    %(sources_)s
+    %(coef_)s
+    %(C_)s
     objective_ : float
         What the final model attains; nan after gradient descent.
 

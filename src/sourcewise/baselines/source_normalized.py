@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
+from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.data import SourceData
 
 
+@with_shared_entries
 class SourceNormalized(Baseline):
     r"""Logistic regression on all rows after standardising each source by itself.
 
@@ -29,26 +31,17 @@ class SourceNormalized(Baseline):
 
     Parameters
     ----------
-    reference : hashable, default "reference"
-        Name of the trusted source.
-    cv : int
-        Folds of the reference, at least 3; C is chosen on them.
-    protocol : None or "paper"
-        None: features centred and scaled by the reference, C from 1e-3 to 1e2 by log-loss.
-        "paper": features as given with a penalised constant, C from 1e-4 to 1e4 by error rate.
-    random_state : int, RandomState or None
-        Deals the folds.
+    %(reference)s
+    %(cv)s
+    %(protocol)s
+    %(random_state)s
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-        The reference's labels.
-    sources_ : array of shape (n_sources,)
-        Names, in order of first appearance.
-    coef_, intercept_
-        In the units of ``X``.
-    C_ : float
-        The regularisation chosen.
+    %(classes_)s
+    %(sources_)s
+    %(coef_)s
+    %(C_)s
 
     Examples
     --------
