@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sourcewise.audit import Audit, Comparison, Expected, FeatureShift, LabelRate, SourceCard
+from sourcewise.audit import Audit, ErrorComparison, Expected, FeatureShift, LabelRate, SourceCard
 from sourcewise.core.bound import generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
@@ -91,7 +91,7 @@ def made_up_audit(names=WEIRD, **changes) -> Audit:
     )
     return Audit(
         report,
-        Comparison("error rate", 60, 5, methods, differences),
+        ErrorComparison("error rate", 60, 5, methods, differences),
         cards,
         tuple((str(name), f"as it is; {name}") for name in names[:3]),
         {names[1]: 1},

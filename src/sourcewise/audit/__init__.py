@@ -1,12 +1,12 @@
 """The audit: what the sources buy, and what is wrong with those that were set aside."""
 
-from sourcewise.audit.comparison import Comparison, Expected
 from sourcewise.audit.diagnosis import FeatureShift, LabelRate, SourceCard
+from sourcewise.audit.expected_errors import ErrorComparison, Expected
 from sourcewise.audit.run import Audit, Settings, fit_table, run_audit
 
 __all__ = [
     "Audit",
-    "Comparison",
+    "ErrorComparison",
     "Expected",
     "FeatureShift",
     "LabelRate",

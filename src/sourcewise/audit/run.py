@@ -7,8 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.audit.comparison import Comparison, HeldOut, compare, held_out_errors
 from sourcewise.audit.diagnosis import QUESTIONS, Side, SourceCard, diagnose
+from sourcewise.audit.expected_errors import (
+    ErrorComparison,
+    HeldOut,
+    compare_errors,
+    held_out_errors,
+)
 from sourcewise.estimators import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict, evidence_in_words, verdict
@@ -36,7 +41,7 @@ class Audit:
     Attributes
     ----------
     report : SourceReport
-    comparison : Comparison
+    comparison : ErrorComparison
     cards : tuple of SourceCard
         Of sources that disagree with the reference, the largest discrepancy first.
     columns : tuple of (column, what was done to it)
@@ -47,7 +52,7 @@ class Audit:
     """
 
     report: SourceReport
-    comparison: Comparison
+    comparison: ErrorComparison
     cards: tuple[SourceCard, ...]
     columns: tuple[tuple[str, str], ...]
     left_out: dict[str, int]
@@ -110,7 +115,7 @@ def run_audit(
     return (
         Audit(
             report,
-            compare(found, training.classification),
+            compare_errors(found, training.classification),
             cards,
             columns,
             training.left_out,

@@ -14,8 +14,8 @@ from sourcewise.estimators.pool import Pool
 NEWTON_TOL = 1e-10
 
 
-def local_models(pool: Pool, C: float) -> np.ndarray:
-    """Models of all sources, (n_sources, n_outputs, n_mapped_features)."""
+def fit_local_models(pool: Pool, C: float) -> np.ndarray:
+    """Fit a model to each source, (n_sources, n_outputs, n_mapped_features)."""
     data = pool.data
     models = _fit(pool, C, slice(None), data.row_counts)
     constants = _constant_models(data)
@@ -24,8 +24,8 @@ def local_models(pool: Pool, C: float) -> np.ndarray:
     return models
 
 
-def half_models(pool: Pool, C: float) -> tuple[np.ndarray, np.ndarray]:
-    """Two models of each source and each row's half, dealt evenly by class.
+def fit_half_models(pool: Pool, C: float) -> tuple[np.ndarray, np.ndarray]:
+    """Fit two models to each source, and split its rows into halves evenly by class.
 
     Model ``k`` of (n_sources, 2, n_outputs, n_mapped_features) has not seen half ``k``.
     """

@@ -8,7 +8,12 @@ from functools import cached_property
 
 import numpy as np
 
-from sourcewise.baselines.local import NEWTON_TOL, constant_penalty, half_models, local_models
+from sourcewise.baselines.local import (
+    NEWTON_TOL,
+    constant_penalty,
+    fit_half_models,
+    fit_local_models,
+)
 from sourcewise.core.curvature import Pilots
 from sourcewise.core.family import WeightedProblems, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES
@@ -104,14 +109,14 @@ class SharedFits:
         """Each source's own model, (n_sources, n_outputs, n_mapped_features)."""
         setting = self.setting(C)
         if setting not in self._local:
-            self._local[setting] = local_models(self.pool, setting)
+            self._local[setting] = fit_local_models(self.pool, setting)
         return self._local[setting]
 
     def half_models(self, C: float | str) -> tuple[np.ndarray, np.ndarray]:
         """Two models of each source, each without one half of its rows, and the rows' halves."""
         setting = self.setting(C)
         if setting not in self._halves:
-            self._halves[setting] = half_models(self.pool, setting)
+            self._halves[setting] = fit_half_models(self.pool, setting)
         return self._halves[setting]
 
     def train(self, weights: np.ndarray) -> Trained:

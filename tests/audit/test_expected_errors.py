@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor
-from sourcewise.audit.comparison import (
+from sourcewise.audit.expected_errors import (
     EVERYTHING,
     REFERENCE_ONLY,
     SOURCEWISE,
     HeldOut,
-    compare,
+    compare_errors,
     held_out_errors,
 )
 from sourcewise.tables.training import TrainingTable
@@ -39,7 +39,7 @@ def test_ends_and_middle(classification):
     found = run(training)
     assert np.array_equal(training.X, X)
     assert np.array_equal(training.y, y)
-    result = compare(found, classification)
+    result = compare_errors(found, classification)
     errors = {m.name: m.error for m in result.methods}
     assert errors[SOURCEWISE] < errors[EVERYTHING]
     assert result.rows == 60
@@ -63,13 +63,13 @@ def test_the_only_row_of_a_class_is_never_held_out():
     training.y[7] = 2
     found = run(training)
     assert np.flatnonzero(np.isnan(found.losses[SOURCEWISE])).tolist() == [7]
-    assert compare(found, True).rows == 59
+    assert compare_errors(found, True).rows == 59
 
 
 def test_wilson_by_hand():
     losses = np.zeros(50)
     losses[:5] = 1.0
-    result = compare(
+    result = compare_errors(
         HeldOut(dict.fromkeys((REFERENCE_ONLY, EVERYTHING, SOURCEWISE), losses), losses), True
     )
     # Wilson 1927; values from R's prop.test(5, 50, correct = FALSE).

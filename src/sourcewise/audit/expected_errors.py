@@ -33,7 +33,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ErrorComparison:
     """Cross-validated errors on the reference.
 
     Attributes
@@ -103,12 +103,12 @@ def held_out_errors(
     return HeldOut(losses, predictions)
 
 
-def compare(found: HeldOut, classification: bool) -> Comparison:
+def compare_errors(found: HeldOut, classification: bool) -> ErrorComparison:
     """Put held-out errors into intervals."""
     seen = ~np.isnan(found.losses[SOURCEWISE])
     kept = {name: values[seen] for name, values in found.losses.items()}
     interval = _wilson if classification else _normal
-    return Comparison(
+    return ErrorComparison(
         "error rate" if classification else "mean absolute error",
         int(seen.sum()),
         N_FOLDS,
