@@ -32,12 +32,12 @@ def staged(*paths: Path) -> Iterator[list[Path]]:
         yield temporary
         umask = os.umask(0)
         os.umask(umask)
-        for name, path in zip(temporary, paths, strict=True):
-            os.chmod(name, 0o666 & ~umask)
-            os.replace(name, path)
+        for written, path in zip(temporary, paths, strict=True):
+            os.chmod(written, 0o666 & ~umask)
+            os.replace(written, path)
     except BaseException:
-        for name in temporary:
-            name.unlink(missing_ok=True)
+        for written in temporary:
+            written.unlink(missing_ok=True)
         raise
 
 

@@ -109,7 +109,8 @@ DISCREPANCIES = ("local", "cross-fit", "plug-in")
 
 
 def _is_trade_off(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and bool(value >= 0)
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and bool(value >= 0)
 
 
 def check_trade_off(value: Any) -> None:
@@ -336,7 +337,7 @@ def check_sample_weight(
         return None
     if not np.any(np.asarray(sample_weight)):
         raise ValueError(WEIGHTS_ALL_ZERO)
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weight: np.ndarray = _check_sample_weight(sample_weight, X, dtype=np.float64)
     if (weight < 0).any():
         raise ValueError(WEIGHT_NEGATIVE.format(value=weight.min()))
     mass = np.bincount(codes, weight, minlength=len(names))
@@ -440,7 +441,7 @@ def _other_columns(X: Any, like: Any, n_features: int | None, columns: Any) -> s
         parts = [f"no column {missing[0]!r}"] if missing else []
         parts += [f"an unknown column {extra[0]!r}"] if extra else []
         return " and ".join(parts) or "its columns in another order"
-    shape = np.shape(X) if isinstance(X, list) else X.shape
+    shape: tuple[int, ...] = np.shape(X) if isinstance(X, list) else X.shape
     if n_features is not None and (len(shape) < 2 or shape[1] != n_features):
         return f"{shape[1] if len(shape) > 1 else 1} columns instead of {n_features}"
     if hasattr(like, "columns") and type(X) is not type(like):
@@ -456,10 +457,11 @@ def _full_name(container: Any) -> str:
 def numeric_matrix(X: Any, discrepancy: str) -> np.ndarray:
     """Two-dimensional float array; NaN and infinity are left for :func:`check_finite`."""
     try:
-        return check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=False)
+        matrix: np.ndarray = check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=False)
     except (TypeError, ValueError) as error:
         problem = str(error).splitlines()[0].rstrip(".")
         raise ValueError(NEEDS_NUMBERS.format(discrepancy=discrepancy, problem=problem)) from error
+    return matrix
 
 
 def indexable_rows(X: Any) -> Any:
@@ -471,4 +473,4 @@ def indexable_rows(X: Any) -> Any:
 
 def n_rows_of(X: Any) -> int:
     """Rows of an array, frame or list."""
-    return _num_samples(X)
+    return int(_num_samples(X))

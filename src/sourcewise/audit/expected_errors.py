@@ -133,7 +133,8 @@ def _folds(labels: np.ndarray | None, n_rows: int, seed: int) -> np.ndarray:
 
 
 def _losses(predicted: np.ndarray, y: np.ndarray, classification: bool) -> np.ndarray:
-    return (predicted != y).astype(np.float64) if classification else np.abs(predicted - y)
+    lost = predicted != y if classification else np.abs(predicted - y)
+    return np.asarray(lost, dtype=np.float64)
 
 
 def _wilson(errors: np.ndarray) -> tuple[float, float]:

@@ -141,7 +141,7 @@ def _name_of_row(training: TrainingTable) -> np.ndarray:
     """Names as objects: rows share them, however long they are."""
     names = np.empty(len(training.names), dtype=object)
     names[:] = training.names
-    return names[training.codes]
+    return np.asarray(names[training.codes])
 
 
 def _cards(

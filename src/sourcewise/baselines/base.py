@@ -59,7 +59,7 @@ class Baseline(ClassifierMixin, ClassInput):
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row."""
         best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        return np.asarray(self.classes_[best])
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, in the order of ``classes_``."""
@@ -122,12 +122,12 @@ def fit_together(
     >>> models["all"].source_weights_, models["trusted"].source_weights_
     (array([0.5, 0.5]), array([1., 0.]))
     """
-    groups: dict[Any, list[Baseline]] = {}
+    groups: dict[str, list[Baseline]] = {}
     for position, model in enumerate(models.values()):
         shared = isinstance(model.random_state, (int, np.integer))
-        key = (type(model.reference), model.reference, model.cv, model.protocol)
-        key += (model.random_state if shared else None, 0 if shared else position)
-        groups.setdefault(repr(key), []).append(model)
+        same_rows = (type(model.reference), model.reference, model.cv, model.protocol)
+        same_folds = (model.random_state if shared else None, 0 if shared else position)
+        groups.setdefault(repr(same_rows + same_folds), []).append(model)
     for group in groups.values():
         with one_blas_thread():
             _fit_group(group, X, y, sources, sample_weight)
@@ -144,7 +144,7 @@ def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weig
         weightings = []
         for model in models:
             forget_fit(model)
-            vars(model).update(learnt)
+            model.__dict__.update(learnt)
             model.sources_ = _array_of_names(names)
             model.reference_index_ = work.pool.data.reference
             model._check_parameters(names)
@@ -161,6 +161,7 @@ def check_C(C: Any, *, chosen: bool) -> None:
     """Check the local models' regularisation."""
     if chosen and isinstance(C, str) and C == "cv":
         return
-    if not isinstance(C, numbers.Real) or isinstance(C, bool) or not 0 < C < np.inf:
+    real = isinstance(C, numbers.Real) and not isinstance(C, bool)
+    if not real or not 0 < C < np.inf:
         what = "'cv' or a positive number" if chosen else "a positive number"
         raise ValueError(f"C must be {what}; got {C!r}.")

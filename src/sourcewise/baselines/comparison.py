@@ -64,7 +64,7 @@ class Comparison:
     @property
     def errors(self) -> np.ndarray:
         """Share of held-out rows that each method gets wrong."""
-        return self.losses.mean(axis=1)
+        return np.asarray(self.losses.mean(axis=1))
 
     @property
     def standard_errors(self) -> np.ndarray:
@@ -74,7 +74,7 @@ class Comparison:
     @property
     def differences(self) -> np.ndarray:
         """Error minus that of the first method, on the same rows: positive is worse."""
-        return self.errors - self.errors[0]
+        return np.asarray(self.errors - self.errors[0])
 
     @property
     def difference_standard_errors(self) -> np.ndarray:
@@ -254,7 +254,7 @@ def _check_classes(labels: np.ndarray, reference: Any) -> None:
 
 
 def _standard_errors(values: np.ndarray) -> np.ndarray:
-    return values.std(axis=1, ddof=1) / np.sqrt(values.shape[1])
+    return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]))
 
 
 def _shortened(name: str, width: int) -> str:

@@ -127,7 +127,7 @@ def mean_losses(work: SharedFits, C: float | str) -> np.ndarray:
 def pairwise_discrepancies(losses: np.ndarray) -> np.ndarray:
     """Discrepancies from the loss of source i's model on source j."""
     one_way = np.abs(losses - np.diag(losses)[:, None])
-    return np.maximum(one_way, one_way.T)
+    return np.asarray(np.maximum(one_way, one_way.T))
 
 
 def median_to_others(discrepancies: np.ndarray) -> np.ndarray:
@@ -136,4 +136,4 @@ def median_to_others(discrepancies: np.ndarray) -> np.ndarray:
     if n == 1:
         return np.zeros(1)
     others = discrepancies[~np.eye(n, dtype=bool)].reshape(n, n - 1)
-    return np.median(others, axis=1)
+    return np.asarray(np.median(others, axis=1))

@@ -82,12 +82,12 @@ class SharedFits:
     def by_size(self, kept: np.ndarray) -> np.ndarray:
         """Weights that make all rows of the kept sources count the same: ``m_i / m``."""
         sizes = self.sizes * kept
-        return sizes / sizes.sum(axis=1, keepdims=True)
+        return np.asarray(sizes / sizes.sum(axis=1, keepdims=True))
 
     @property
     def only_reference(self) -> np.ndarray:
         """Which sources are the reference."""
-        return np.arange(self.pool.data.n_sources) == self.pool.data.reference
+        return np.asarray(np.arange(self.pool.data.n_sources) == self.pool.data.reference)
 
     @property
     def reference_trained(self) -> Trained:
@@ -99,7 +99,8 @@ class SharedFits:
         """Probabilities of the reference's rows by models that have not seen them."""
         X, _ = self.pool.trusted
         by_fold = self.pool.family.predict(self.reference_trained.fold_models, X)
-        return np.einsum("vnk,vn->nk", by_fold, self.held_out) / len(self.pool.folds.folds)
+        summed = np.einsum("vnk,vn->nk", by_fold, self.held_out)
+        return np.asarray(summed / len(self.pool.folds.folds))
 
     def setting(self, C: float | str) -> float:
         """Regularisation of local models; "cv" is the best for the reference alone."""

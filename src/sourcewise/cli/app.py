@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from sourcewise.cli.reproduce import reproduce
 from sourcewise.cli.tables import tables
 
 # typer brings click along or vendors it, depending on its version.
-UsageProblem = typer.BadParameter.__mro__[2]
+UsageProblem: Any = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="sourcewise",

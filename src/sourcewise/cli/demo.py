@@ -68,8 +68,8 @@ def demo(
     print()
     print(in_words(result))
     print(f"Error rate on {len(test)} rows that nobody was shown:")
-    for name, error in kept_aside.items():
-        print(f"  {name:<18}{error:>6.1%}")
+    for name, rate in kept_aside.items():
+        print(f"  {name:<18}{rate:>6.1%}")
     print()
     print("What was really wrong:")
     print(_wrapped(words))

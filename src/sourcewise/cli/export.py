@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,6 +51,7 @@ def export(
     check_output(output, model)
     report = load(model).report()
     lines = source_weights(report)
+    content: dict[str, Any]
     if to is Format.nvflare:
         key = "row_weight" if per_step else "weight"
         content = {"aggregation_weights": {str(row["source"]): row[key] for row in lines}}

@@ -51,7 +51,7 @@ def shuffle_features(
 
 def draw_permutation(n_features: int, random_state: Any) -> np.ndarray:
     """Draw a random order of the columns."""
-    return check_random_state(random_state).permutation(n_features)
+    return np.asarray(check_random_state(random_state).permutation(n_features))
 
 
 def feature_noise(

@@ -133,7 +133,7 @@ def corrupt_sources(
     return CorruptedSources(like(given, X), y, mask, [names[i] for i in chosen])
 
 
-def _corruption(kind: Any) -> Callable[..., Corrupted]:
+def _corruption(kind: str | Callable[..., Corrupted]) -> Callable[..., Corrupted]:
     if callable(kind):
         return kind
     if kind not in KINDS:

@@ -89,7 +89,8 @@ class TableModel(BaseEstimator):
 
     def report(self) -> SourceReport:
         """Per source: weight, discrepancy, standard error, p-value, rows and reason."""
-        return self.model.report()
+        report: SourceReport = self.model.report()
+        return report
 
     @property
     def is_classifier(self) -> bool:
