@@ -28,7 +28,7 @@ DATE_COLUMN = (
 
 
 def check_container(X: Any) -> None:
-    """Refuse what cannot be told from its numbers: sparse rows, dates, columns of mixed names."""
+    """Refuse what its numbers alone do not show: sparse rows, dates, columns of mixed names."""
     if scipy.sparse.issparse(X):
         raise ValueError(SPARSE)
     check_column_names(X)

@@ -1,4 +1,4 @@
-"""Model files that travel: skops inside, checked before anything in them is built.
+"""Model files to pass on: skops inside, checked before anything in them is built.
 
 A model file is a zip archive as skops writes it, plus one member of ours, ``sourcewise.json``, with
 the number of the format and the versions that wrote it. Loading reads the file once and then asks,
@@ -82,7 +82,7 @@ NEWER_FORMAT = (
 )
 UNKNOWN_TYPES = (
     "{path} holds types that sourcewise does not trust by itself: {names}; nothing was loaded; if "
-    "you trust them and whoever made the file, pass trusted=[{names}]."
+    "you trust them and the maker of the file, pass trusted=[{names}]."
 )
 NOT_INSTALLED = "{path} needs something that is not installed here: {error}."
 OTHER_VERSIONS = (
@@ -95,8 +95,8 @@ BAD_TRUSTED = "trusted must be a list of types or of their full names; got {valu
 def save(model: Any, path: str | os.PathLike[str], *, include_data: bool = False) -> None:
     """Write a fitted model to a file that :func:`load` reads, whole or not at all.
 
-    Model files travel, so the training rows that a model keeps for ``add_source`` stay behind
-    unless ``include_data`` is set. What remains are the parameters, the sources' names, sizes,
+    Model files are passed on, so the training rows that a model keeps for ``add_source`` are left
+    out unless ``include_data`` is set. What remains are the parameters, the sources' names, sizes,
     weights and discrepancies, and the learner. A learner that is itself made of training rows (a
     support vector machine, nearest neighbours, a Gaussian process) still holds those.
 
@@ -298,7 +298,7 @@ def _is_header(header: Any) -> bool:
     if not isinstance(header, dict):
         return False
     number = header.get("format")
-    # What the file says ends up in a sentence on somebody's terminal.
+    # Text from the file becomes part of a sentence on a user's terminal.
     return (
         type(number) is int
         and number >= 1

@@ -1,4 +1,4 @@
-"""What of a fitted model goes into a file, and what stays behind."""
+"""Which parts of a fitted model go into a file, and which are left out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Portable:
     """Copies of what has to change on its way into a file; all else is shared with the original.
 
     Training rows are left out (unless asked for), wherever in the model an estimator keeps them,
-    and so are metadata requests: they name the estimator they belong to, a circle that skops
+    and so are metadata requests: they name the estimator they belong to, a cycle that skops
     cannot write.
     """
 
@@ -39,7 +39,7 @@ class Portable:
         if not isinstance(value, BaseEstimator | list | tuple | dict):
             return value
         if id(value) not in self.seen:
-            self.seen[id(value)] = value, value  # ends a circle
+            self.seen[id(value)] = value, value  # ends a cycle
             self.seen[id(value)] = value, self._convert(value)
         return self.seen[id(value)][1]
 

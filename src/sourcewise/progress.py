@@ -1,4 +1,4 @@
-"""Whoever waits for a long computation may listen to how far it is."""
+"""How far a long computation is, reported to a listener."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def report_progress(stage: str, done: int = 0, total: int = 0) -> None:
 
 
 def counter(stage: str, total: int) -> Callable[[int], None]:
-    """Return a function to be told how many more of ``total`` steps are done."""
+    """Return a function to call with how many more of ``total`` steps are done."""
     done = 0
 
     def more(n: int) -> None:

@@ -227,7 +227,7 @@ def _plain_array(sources: Any) -> np.ndarray:
     if hasattr(sources, "to_numpy"):
         return np.asarray(sources.to_numpy())
     if isinstance(sources, (list, tuple)):
-        # Left to itself numpy would turn ["a", nan] into ["a", "nan"], ["a", 1] into strings, and
+        # By default numpy would turn ["a", nan] into ["a", "nan"], ["a", 1] into strings, and
         # tuples, which are names like others, into rows of a table.
         return np.fromiter(sources, dtype=object, count=len(sources))
     return np.asarray(sources)
@@ -247,7 +247,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def warn_without_sources(reference: Any) -> None:
-    """Warn that nobody but the reference is there, unless its name is the estimators' default."""
+    """Warn that there is no source but the reference, unless its name is the default."""
     if reference != "reference":
         warnings.warn(SOURCES_NOT_GIVEN.format(reference=reference), UserWarning, stacklevel=4)
 
@@ -266,7 +266,7 @@ def check_reference(names: list[Any], reference: Any) -> int:
 
 
 def check_reference_size(n_rows: int, cv: int, reference: Any, *, parameter: str = "cv") -> None:
-    """Check that the reference fills the folds, whose number ``parameter`` is."""
+    """Check that the reference has a row for each fold; ``parameter`` names their number."""
     if n_rows < cv:
         raise ValueError(
             REFERENCE_TOO_SMALL.format(
@@ -310,8 +310,8 @@ def check_magnitude(
     limit: float = 1e15,
     message: str = TOO_LARGE,
 ) -> None:
-    """Name the source and the column of the first number that squares cannot be summed of."""
-    large = np.abs(X) > np.float64(limit)  # which single precision may not know
+    """Name the source and the column of the first number too large to be squared and summed."""
+    large = np.abs(X) > np.float64(limit)  # the limit may be too large for single precision
     if large.any():
         row, column = np.argwhere(large)[0]
         raise ValueError(

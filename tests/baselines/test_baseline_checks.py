@@ -12,7 +12,7 @@ ALL = [each for each in ALL if isinstance(each, type) and issubclass(each, Basel
 
 FOLDS = (
     "cv counts folds of the reference: explicit splits of all rows, which this check sets, have no "
-    "meaning here; and repeating a row deals other folds than doubling its weight"
+    "meaning here; and repeating a row gives other folds than doubling its weight"
 )
 
 

@@ -48,14 +48,14 @@ def page():
 def test_sections_come_in_the_promised_order(page):
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
     assert titles == [
-        "What it buys you",
+        "What you gain",
         "The sources, ranked",
         "The trust path",
         "Sources that disagree",
         "Is your reference large enough?",
         "For those who want it",
     ]
-    assert page.index("<h1>") < page.index("What it buys you")
+    assert page.index("<h1>") < page.index("What you gain")
 
 
 def test_names_are_shown_literally(page):
@@ -114,7 +114,7 @@ def test_report_of_a_model_is_a_page_too(tmp_path):
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert "The trust path" in titles
-    assert "What it buys you" not in titles
+    assert "What you gain" not in titles
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 

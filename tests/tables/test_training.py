@@ -63,7 +63,7 @@ def test_rows_are_grouped_with_the_reference_first(tmp_path, kind, small_batches
     assert found.X.dtype == ("float64" if kind == "csv" else "float32")
 
 
-def test_progress_is_told(tmp_path, small_batches):
+def test_progress_is_reported(tmp_path, small_batches):
     parquet.write_table(made_up(), tmp_path / "d.parquet")
     told = []
     with listening(lambda *message: told.append(message)):

@@ -1,4 +1,4 @@
-"""The audit: what the sources buy, and what is wrong with those that were set aside."""
+"""The audit: what weighted sources gain, and what is wrong with those that were set aside."""
 
 from sourcewise.audit.diagnosis import FeatureShift, LabelRate, SourceCard
 from sourcewise.audit.expected_errors import ErrorComparison, Expected

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 N_SHIFTS = 5
-# How far rows must differ before it is worth a word, and how sure that must be.
+# How far rows must differ before it is mentioned, and how sure that must be.
 SHIFT, CERTAIN = 0.5, 4.0
 SCALE = 3.0
 ONE_CLASS = 0.95
@@ -86,7 +86,7 @@ class SourceCard:
     weight : float
     rows : int
     evidence : str
-        Which side of the discrepancy gave it away.
+        Which model showed the discrepancy.
     kind : str
         Guess: a key of ``QUESTIONS``.
     why, question : str

@@ -1,4 +1,4 @@
-"""What weighing the sources buys: errors on trusted rows that no model has seen.
+"""What weighted sources gain: errors on trusted rows that no model has seen.
 
 Every fold of the reference is held out once. On what remains, the whole procedure runs again,
 measuring and choosing included, and so do its two ends: the reference alone, and all rows alike.
@@ -122,7 +122,7 @@ def compare_errors(found: HeldOut, classification: bool) -> ErrorComparison:
 
 
 def _folds(labels: np.ndarray | None, n_rows: int, seed: int) -> np.ndarray:
-    """Fold of each row; -1 for the only row of a class, which training cannot do without."""
+    """Fold of each row; -1 for the only row of a class, which training needs."""
     rng = np.random.default_rng(seed)
     if labels is None:
         return stratified_folds(None, n_rows, N_FOLDS, rng)

@@ -104,7 +104,7 @@ def fit_table(
 def run_audit(
     training: TrainingTable, settings: Settings, *, label: str, source: str, facts: dict[str, str]
 ) -> tuple[Audit, TableModel]:
-    """Fit, find out what it buys, and look closer at sources that disagree."""
+    """Fit, estimate the errors, and look closer at sources that disagree."""
     fitted = fit_table(training, settings, label=label, source=source)
     report = fitted.report()
     found = held_out_errors(

@@ -1,4 +1,4 @@
-"""Other ways to learn from many sources: the paper's baselines, newer rivals, and a comparison."""
+"""Other ways to learn from many sources: the paper's baselines, newer methods, and a comparison."""
 
 from sourcewise.baselines.agreement_filter import AgreementFilter
 from sourcewise.baselines.all_data import AllData

@@ -22,7 +22,7 @@ class AllData(Baseline):
     2019, section 4.1). C is chosen by cross-validation on the reference, all other rows staying in
     training. Several classes: multinomial.
 
-    It fails where bad sources hold a good part of the rows.
+    It fails where bad sources hold a large part of the rows.
 
     Parameters
     ----------

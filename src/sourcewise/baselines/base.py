@@ -74,7 +74,7 @@ class Baseline(ClassifierMixin, ClassInput):
         """Check the parameters that a method has of its own."""
 
     def _weigh(self, work: SharedFits) -> np.ndarray | None:
-        """Source weights to train with, for all rows and without each fold, if that is the way."""
+        """Source weights to train with, for all rows and without each fold, or None."""
         return None
 
     def _fit(self, work: SharedFits) -> None:

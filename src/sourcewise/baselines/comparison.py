@@ -1,4 +1,4 @@
-"""Does weighting the sources pay on these data? All methods, judged on trusted rows only."""
+"""Does weighting the sources help on these data? All methods, judged on trusted rows only."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def compare(
     cv, protocol
         For the methods asked for by name: inner folds, and None or "paper".
     random_state : int, RandomState or None
-        Deals outer and inner folds.
+        Splits rows into outer and inner folds.
     verbose : bool, optional
         Show progress on standard error; by default if that is a terminal.
 

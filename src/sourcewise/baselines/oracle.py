@@ -16,10 +16,9 @@ from sourcewise.baselines.shared_fits import SharedFits
 class Oracle(Baseline):
     r"""Logistic regression on the reference and the sources that are known to be clean.
 
-    For benchmarks: the yardstick that nobody has in practice. As :class:`AllData` on the clean
-    sources :math:`G` and the reference, weights :math:`m_i / \sum_{k \in G \cup T} m_k`
-    (the paper has no such baseline). Several classes:
-    multinomial.
+    For benchmarks: in practice nobody knows which sources are clean. As :class:`AllData` on the
+    clean sources :math:`G` and the reference, weights :math:`m_i / \sum_{k \in G \cup T} m_k`
+    (the paper has no such baseline). Several classes: multinomial.
 
     It is no upper bound: a mildly corrupted source may still help, and weighting can beat it.
 

@@ -53,8 +53,8 @@ class RobustLogistic(Baseline):
         "gradient-descent" repeats what the authors of the paper ran, for comparison: plain
         gradient steps from zero on the mean loss plus :math:`l \lVert w \rVert^2`, with l from
         2^-5 to 2^4 whatever the ``protocol``, 100 in cross-validation and 500 at the end. That is
-        far from convergence. Their step is not on record; 0.05 is the one of their geometric
-        median. Features of large norm make it swing.
+        far from convergence. Their step is not known; 0.05 is the one of their geometric
+        median. Features of large norm make it oscillate.
     threshold : float
         :math:`c`.
     %(reference)s
@@ -110,7 +110,7 @@ class RobustLogistic(Baseline):
             raise ValueError(f"threshold must be positive; got {self.threshold!r}.")
 
     def _fit(self, work: SharedFits) -> None:
-        # Neither the loss nor the penalty knows a basis.
+        # Neither the loss nor the penalty depends on the basis.
         space = RowSpace.of(work.pool.data.X)
         pool = work.pool
         work = SharedFits(replace(pool, data=pool.data.with_features(space.X)))

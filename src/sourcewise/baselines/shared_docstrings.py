@@ -32,14 +32,14 @@ C : float
     Inverse regularisation of the local models; 100 in the authors' experiments.""",
     "unused_cv": """\
 cv : int
-    Folds of the reference, at least 3; for the same contract as elsewhere, not used.""",
+    Folds of the reference, at least 3; not used, but every baseline takes it.""",
     "protocol_of_features": """\
 protocol : None or "paper"
     None: features centred and scaled by the reference. "paper": features as given with a
     penalised constant.""",
     "unused_random_state": """\
 random_state : int, RandomState or None
-    For the same contract as elsewhere, not used.""",
+    Not used, but every baseline takes it.""",
     # -- attributes ------------------------------------------------------------------------------
     "classes_": """\
 classes_ : array of shape (n_classes,)
@@ -86,6 +86,6 @@ def with_shared_entries(cls: Class) -> Class:
     def entry(line: re.Match[str]) -> str:
         return indent(ENTRIES[line["name"]], line["margin"])
 
-    if cls.__doc__ is not None:  # as it is under python -OO
+    if cls.__doc__ is not None:  # python -OO drops docstrings
         cls.__doc__ = re.sub(r"^(?P<margin> *)%\((?P<name>\w+)\)s$", entry, cls.__doc__, flags=re.M)
     return cls

@@ -53,7 +53,7 @@ class SharedFits:
 
     def __init__(self, pool: Pool, pilots: Pilots | None = None):
         self.pool = pool
-        self.pilots = pilots  # where solutions are expected, if somebody knows
+        self.pilots = pilots  # where solutions are expected, if known
         self._trained: dict[bytes, Trained] = {}
         self._local: dict[float, np.ndarray] = {}
         self._halves: dict[float, tuple[np.ndarray, np.ndarray]] = {}
@@ -166,7 +166,7 @@ class SharedFits:
     def fit_many(self, problems: WeightedProblems) -> np.ndarray:
         """Fit all in one batch, as suits many rows."""
         family = self.pool.family
-        # An estimator of the user's own has no use for pilots.
+        # An estimator of the user's own takes no pilots.
         known = {} if self.pilots is None else {"pilots": self.pilots}
         models = family.fit_grid(problems, family.settings, **known)
         return np.asarray(models, dtype=np.float64)

@@ -92,7 +92,7 @@ def short_table(result: Audit) -> str:
 
 
 def expected_errors(result: Audit) -> list[str]:
-    """Return the lines that say what weighing the sources buys."""
+    """Return lines with the errors to expect with and without weighted sources."""
     found = result.comparison
     share = found.measure == "error rate"
     lines = [f"Expected {found.measure} ({found.folds}-fold on {found.rows} trusted rows):"]

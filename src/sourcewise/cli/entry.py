@@ -1,7 +1,7 @@
 """Where the ``sourcewise`` command starts, and where every failure becomes an exit code.
 
-0: done. 2: something about the input, said in one sentence. 130: interrupted. The last two leave
-nothing behind. Anything else is a mistake of ours and shows where it happened.
+0: done. 2: something about the input, explained in one sentence. 130: interrupted. The last two
+leave nothing behind. Anything else is a mistake of ours and shows where it happened.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BAD_INPUT, INTERRUPT = 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     try:
-        import pyarrow  # noqa: F401  (used further in; better to miss it now)
+        import pyarrow  # noqa: F401  (used later; better to know now if it is missing)
 
         from sourcewise.cli.app import run
     except ModuleNotFoundError as error:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return complain(INTERRUPTED, INTERRUPT)
     except BrokenPipeError:
-        # The reader of our output left early (`| head`): not our business.
+        # The reader of our output left early (`| head`), which is not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:

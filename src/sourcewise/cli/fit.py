@@ -38,7 +38,7 @@ def fit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also write a CSV of sources, their weights, and what each row of theirs counts.",
+            help="Also write a CSV of sources, their weights, and how much each row counts.",
             show_default=False,
             rich_help_panel=o.OUTPUT,
         ),

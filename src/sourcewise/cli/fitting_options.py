@@ -169,7 +169,7 @@ class FittingOptions:
     ] = None
 
     def table_request(self) -> TableRequest:
-        """Collect what was said about the table."""
+        """Collect what the options say about the table."""
         return TableRequest(
             data=self.data,
             label=self.label,
@@ -184,7 +184,7 @@ class FittingOptions:
         )
 
     def settings(self) -> Settings:
-        """Collect what was said about fitting."""
+        """Collect what the options say about fitting."""
         return Settings(
             discrepancy=self.discrepancy.value,
             trade_off=_trade_off(self.trade_off),

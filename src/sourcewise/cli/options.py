@@ -14,7 +14,7 @@ FITTING, OUTPUT = "How to fit", "Output"
 Seed = Annotated[
     int,
     typer.Option(
-        metavar="N", min=0, max=2**32 - 1, help="Deals the folds.", rich_help_panel=FITTING
+        metavar="N", min=0, max=2**32 - 1, help="Seed of the random folds.", rich_help_panel=FITTING
     ),
 ]
 Quiet = Annotated[

@@ -88,7 +88,7 @@ def print_json(content: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what JSON can say."""
+    """Turn a value into what JSON can hold."""
     if isinstance(value, dict):
         return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -132,7 +132,7 @@ def weights_csv(report: SourceReport) -> bytes:
 
 
 def facts(seed: int, command: str) -> dict[str, str]:
-    """Say what it takes to make a page again."""
+    """Return what is needed to make a page again."""
     import pyarrow
     import scipy
     import sklearn

@@ -25,7 +25,7 @@ TITLES = {
     "discrepancies": "Comparing sources",
     "selection": "Choosing the trade-off",
     "training": "Training",
-    "comparison": "What it buys: held-out errors",
+    "comparison": "Errors on held-out rows",
     "predicting": "Predicting",
     "runs": "Runs",
     "sample": "Measuring a sample",
@@ -36,7 +36,7 @@ ROUND_STAGES = 9
 
 @contextmanager
 def progress_bars(quiet: bool, window: float = 30.0) -> Iterator[None]:
-    """Show bars for all that happens inside, if anybody is looking.
+    """Show bars for all that happens inside, if standard error is a terminal.
 
     The time left is judged by the pace of the last ``window`` seconds.
     """
@@ -62,7 +62,7 @@ def progress_bars(quiet: bool, window: float = 30.0) -> Iterator[None]:
 
 
 class Stages:
-    """Turns what a computation tells into bars, one for each stage."""
+    """Turns reports of progress into bars, one for each stage."""
 
     def __init__(self, bars: Progress):
         self.bars = bars

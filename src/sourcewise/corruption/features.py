@@ -29,7 +29,7 @@ def shuffle_features(
         Share of rows to corrupt.
     permutation : int array of shape (n_features,), optional
         New column f is old column ``permutation[f]``; drawn by default. In the paper all corrupted
-        sources share one, as :func:`corrupt_sources` sees to.
+        sources share one, which :func:`corrupt_sources` draws.
     random_state : int, RandomState or None
 
     Examples

@@ -142,8 +142,8 @@ def class_confusion(
         Share of rows to corrupt.
     confusion : array of shape (n_classes, n_classes), optional
         Row k holds the probabilities of the labels that a row of class k gets. By default the two
-        smallest classes of ``classes`` are not told apart: each is called either with probability
-        one half, and the others are left alone.
+        smallest classes of ``classes`` are confused: a row of one of them gets either label with
+        probability one half, and the others are left alone.
     classes : array, optional
         All labels there are, in the order of ``confusion``; by default those of ``y``, sorted.
     random_state : int, RandomState or None

@@ -70,10 +70,10 @@ def corrupt_sources(
 ) -> CorruptedSources:
     """Corrupt ``n`` sources, chosen at random, never the protected ones.
 
-    What ties sources together is shared by all of them: one feature permutation, the labels that
-    there are (so that a source of one class can be flipped), the label of a bias. Which rows of a
-    source are touched depends on its name and the seed alone. With the same seed the sources
-    chosen for a smaller ``n`` are among those for a larger one.
+    What corrupted sources have in common is chosen once for all of them: the feature permutation,
+    the labels that there are (so that a source of one class can be flipped), the label of a bias.
+    Which rows of a source are touched depends on its name and the seed alone. With the same seed
+    the sources chosen for a smaller ``n`` are among those for a larger one.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def corrupt_sources(
     p : float
         Share of a corrupted source's rows to touch.
     protect : hashable or list, optional
-        Sources that stay as they are: the reference, as a rule.
+        Sources that stay as they are: usually the reference.
     random_state : int, RandomState or None
     **options
         For the corruption.

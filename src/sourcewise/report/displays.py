@@ -15,7 +15,7 @@ from sourcewise.core.weights import weight_path
 from sourcewise.report.reasons import FOUND, REFERENCE, TOO_FEW
 
 MATPLOTLIB_MISSING = "Displays need matplotlib: pip install 'sourcewise[report]'."
-# Okabe and Ito's colours, told apart by readers of all kinds of sight.
+# Okabe and Ito's colours, which colour-blind readers can distinguish too.
 AGREES, DISAGREES, UNSURE, OWN = "#0072B2", "#D55E00", "#999999", "#000000"
 Z = 1.959964
 

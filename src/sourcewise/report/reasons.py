@@ -15,7 +15,7 @@ MODEL = "its own model fails on the reference"
 FEATURES = "features are unlike the reference's"
 DOUBTFUL = "may well disagree with the reference"
 TOO_FEW = "too few rows to tell"
-FOUND = (LABELS, MODEL, FEATURES, DOUBTFUL)  # what tells against a source
+FOUND = (LABELS, MODEL, FEATURES, DOUBTFUL)  # what counts against a source
 # The same for a table of 80 columns.
 SHORT = {
     REFERENCE: "the reference",
@@ -28,7 +28,7 @@ SHORT = {
     TOO_FEW: "too few rows",
 }
 LEVEL = 0.05
-# Standard errors beyond which a discrepancy tells against a source.
+# Standard errors beyond which a discrepancy counts against a source.
 DOUBT = 2.0
 # Standard errors that a discrepancy must span to be found at level 0.05 with power 0.8.
 DETECTABLE = 2.8
@@ -46,13 +46,13 @@ def reasons(
     A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
     the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
     that the source was set aside. A discrepancy within two standard errors, below the cut-off, is
-    not held against it: rows from another part of the feature space differ with the best of labels.
-    Features that are the witness lie beyond noise, and tell against a source that was set aside
-    without a p-value. Any other that was set aside, by a discrepancy of more than two standard
-    errors, may well disagree. Where nothing was found, but labels drawn at random would not have
-    been found either (they cost the reference's model ``reference_gain``), there are too few rows.
-    The standard error of a few rows may be small by luck, so it counts as at least what rows like
-    the reference's would have (``expected_errors``).
+    not counted against it: rows from another part of the feature space differ even where labels are
+    right. Features that are the witness lie beyond noise, and count against a source that was set
+    aside without a p-value. Any other that was set aside, by a discrepancy of more than two
+    standard errors, may well disagree. Where nothing was found, but labels drawn at random would
+    not have been found either (they cost the reference's model ``reference_gain``), there are too
+    few rows. The standard error of a few rows may be small by chance, so it counts as at least what
+    rows like the reference's would have (``expected_errors``).
     """
     others = np.arange(len(discrepancies.values)) != reference
     found = np.zeros(len(others), dtype=bool)

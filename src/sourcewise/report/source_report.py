@@ -150,7 +150,7 @@ class SourceReport:
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as one self-contained page, and write it to ``path`` if one is given.
 
-        ``sourcewise audit`` makes the same page with more on it: what the sources buy in
+        ``sourcewise audit`` makes the same page with more on it: what the sources gain in
         cross-validated error, and what is wrong with each source that was set aside.
         """
         from sourcewise.report.html import render

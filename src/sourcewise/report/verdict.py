@@ -121,12 +121,12 @@ EVIDENCE = {
     ),
     ("features", ""): "Its features are spread quite unlike your reference's.",
     ("separating model", ""): (
-        "A model was found that tells this source's labels from your reference's."
+        "A model was found that distinguishes this source's labels from your reference's."
     ),
 }
 
 
 def evidence_in_words(witness: Witness) -> str:
-    """Say which side of the discrepancy gave a source away."""
+    """Say which model showed a source's discrepancy."""
     model = witness.hypothesis.partition(" of class ")[0]
     return EVIDENCE.get((model, witness.worse_on)) or EVIDENCE.get((model, ""), "")

@@ -1,7 +1,7 @@
 """Raw columns to numbers, by rules learnt from the reference's rows alone.
 
-Untrusted rows have no say in how columns are read: a vendor cannot move a median, add a category or
-make a level common.
+Untrusted rows do not influence how columns are read: a vendor cannot move a median, add a
+category or make a level common.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Table:
 
 
 class CsvTable(Table):
-    """A CSV file; it is parsed once, since only all of its rows tell a column's type."""
+    """A CSV file; it is parsed once, since a column's type depends on all of its rows."""
 
     def __init__(self, path: Path, categories: Sequence[str] = ()):
         import pyarrow as pa

@@ -48,7 +48,7 @@ LABEL_TYPES_DIFFER = (
     "Column {column!r} holds {first} in {path} and {second} in {other}; make them the same."
 )
 SOURCE_ONE_ROW = (
-    "Source {source!r} has one row, from which nothing can be told{more}; add rows, or pass "
+    "Source {source!r} has one row, from which nothing can be concluded{more}; add rows, or pass "
     "--min-rows 2 to leave such sources out."
 )
 ALL_LEFT_OUT = "No source has the {rows} rows that --min-rows asks for."
@@ -306,11 +306,11 @@ def _as_targets(
 def _leave_out_small(
     names: list[str], codes: np.ndarray, min_rows: int
 ) -> tuple[list[str], np.ndarray, dict[str, int]]:
-    """Drop sources of too few rows: the others are numbered afresh, dropped rows get -1."""
+    """Drop sources of too few rows: the others are renumbered, dropped rows get -1."""
     counts = np.bincount(codes, minlength=len(names))
     if min_rows < 2 and (counts[1:] == 1).any():
         single = [names[i] for i in np.flatnonzero(counts[1:] == 1) + 1]
-        more = f" (nor from {len(single) - 1} others of one row)" if len(single) > 1 else ""
+        more = f" (the same for {len(single) - 1} more)" if len(single) > 1 else ""
         raise ValueError(SOURCE_ONE_ROW.format(source=single[0], more=more))
     kept = counts >= min_rows
     kept[0] = True

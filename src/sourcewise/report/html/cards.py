@@ -22,8 +22,8 @@ def cards(audit: Any, groups: dict[Any, str]) -> str:
         cut = f' <p class="note">The {len(shown)} largest discrepancies of {len(groups)}.</p>'
     return f"""
 <section aria-labelledby="aside"><h2 id="aside">Sources that disagree</h2>
-<p class="lead">What gave each of them away, a guess at what went wrong, and what to ask. A guess is
-a guess: look at some rows before you write the letter.</p>
+<p class="lead">How each of them was found, a guess at what went wrong, and what to ask. It is only
+a guess: look at some rows before you write to the source.</p>
 <div class="cards">{"".join(_card(card, groups[card.source]) for card in shown)}</div>{cut}
 </section>"""
 

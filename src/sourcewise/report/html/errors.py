@@ -1,4 +1,4 @@
-"""What weighing the sources buys, in cross-validated error."""
+"""What weighted sources gain, in cross-validated error."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def errors(comparison: Any) -> str:
         else "How far predictions would be off on average, in units of the label"
     )
     return f"""
-<section aria-labelledby="buys"><h2 id="buys">What it buys you</h2>
+<section aria-labelledby="gain"><h2 id="gain">What you gain</h2>
 <p class="lead">{_gain(comparison, shown)}</p>
 <div class="errors">{"".join(rows)}
 <div class="scale" aria-hidden="true"><span>0</span><span>{shown(top)}</span></div></div>

@@ -7,7 +7,7 @@ from sourcewise.report.reasons import AGREES, REFERENCE, TOO_FEW
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict
 
-# Style, sign and name of each group of sources: never told by colour alone.
+# Style, sign and name of each group of sources: never shown by colour alone.
 GROUPS = {
     "own": ("★", "your reference"),
     "agree": ("✓", "agree with it"),

@@ -248,7 +248,7 @@ def _adequacy(report: SourceReport) -> str:
     found = report.context.adequacy
     enough = math.isinf(report.cutoff) or found.detectable_discrepancy <= report.cutoff
     opinion = (
-        "It can tell apart sources well within the cut-off."
+        "It is large enough to find differences smaller than the cut-off."
         if enough
         else "Sources that differ by more than the cut-off may still go unnoticed: more trusted "
         "rows would help."
@@ -315,8 +315,8 @@ def _fine_print(report: SourceReport, audit: Any) -> str:
 def _bound(bound: Any) -> str:
     rows = [
         ("Discrepancy: the price of data from elsewhere", bound.discrepancy_term),
-        ("Complexity: what the class of models can make up", bound.complexity_term),
-        ("Deviation: the luck of the draw", bound.deviation_term),
+        ("Complexity: what the class of models can fit by chance", bound.complexity_term),
+        ("Deviation: the chance in drawing rows", bound.deviation_term),
     ]
     lines = "".join(f"<tr><td>{what}</td><td>{number(value)}</td></tr>" for what, value in rows)
     unknown = bound.complexity_method == "given by the caller"
