@@ -1,4 +1,4 @@
-r"""How much each source counts: the exact solution of the paper's eq. 5.
+r"""How much each source counts: the exact solution of the paper's eq. 6.
 
 The weights :math:`\alpha` minimise
 
@@ -218,7 +218,7 @@ def solve_weights(
 ) -> Floats | tuple[Floats, float]:
     r"""Weigh sources by how different and how large they are, exactly.
 
-    Minimises :math:`\sum_i \alpha_i d_i + \lambda \sqrt{\sum_i \alpha_i^2 / m_i}` (paper, eq. 5)
+    Minimises :math:`\sum_i \alpha_i d_i + \lambda \sqrt{\sum_i \alpha_i^2 / m_i}` (paper, eq. 6)
     over weights :math:`\alpha` that are not negative and sum to 1. The solution is
     :math:`\alpha_i \propto m_i \max(\mu - d_i, 0)`, where the cut-off :math:`\mu` solves
     :math:`\sum_i m_i \max(\mu - d_i, 0)^2 = \lambda^2`.
@@ -312,7 +312,7 @@ def weight_path(
 def theory_trade_off(delta: float = 0.05, loss_bound: float = 1.0) -> float:
     r"""Trade-off of Theorem 1 itself, which needs no cross-validation.
 
-    Half the bound of Theorem 1 without the complexities is eq. 5 with
+    Half the bound of Theorem 1 without the complexities is eq. 6 with
     :math:`\lambda = 3 \sqrt{\log(4 / \delta) M^2 / 2}`.
 
     Parameters
