@@ -20,9 +20,10 @@ from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.catalog import make_study
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.results import METHODS
-from sourcewise.experiments.runner import WorkerGone, run_study
 from sourcewise.experiments.runner import estimate as estimate_cost
+from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
+from sourcewise.runs import WorkerGone
 
 WINDOW = 900.0  # seconds; runs of one grid differ a lot
 REPORT_EVERY = 60.0  # seconds between lines where nobody watches a bar
@@ -31,7 +32,6 @@ NO_OUTPUT = "Say where the results go with -o FILE (or ask for the cost alone wi
 NOT_WRITTEN = (
     "{path} cannot be written: {error}. What is finished is kept, and the same command continues."
 )
-FAILED = 1
 KEPT = "Interrupted; finished runs are kept in {path}, and the same command continues."
 
 
@@ -121,7 +121,8 @@ def reproduce(
 ) -> None:
     """Run the paper's studies: its method, seven baselines, and our default beside them.
 
-    Killed at any moment it loses the run in progress; the same command continues.
+    Killed at any moment it loses what was in progress (with --jobs 1 a single run); the same
+    command continues.
 
     Example: sourcewise reproduce animals --data synthetic --runs 1 --only target=flippers
     --only corruption=label-bias --only p=1 -o results.sqlite
@@ -152,14 +153,11 @@ def reproduce(
         with _progress(quiet):
             progress = run_study(chosen, output, wanted, jobs=jobs)
     except KeyboardInterrupt:
-        complain(KEPT.format(path=output))
-        raise typer.Exit(INTERRUPT) from None
+        raise typer.Exit(complain(KEPT.format(path=output), INTERRUPT)) from None
     except WorkerGone as gone:
-        complain(str(gone))
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(complain(str(gone))) from None
     except sqlite3.Error as error:
-        complain(NOT_WRITTEN.format(path=output, error=error))
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(complain(NOT_WRITTEN.format(path=output, error=error))) from None
     if not quiet:
         runs_are = "run is" if progress.done == 1 else "runs are"
         print(f"{progress.done:,} {runs_are} in {output}.")
