@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from sourcewise.runs import PER_WORKER, WorkerGone, compute
+from sourcewise.progress import listening
+from sourcewise.runs import PER_WORKER, Lines, WorkerGone, compute, in_words, run_left
 
 
 def squares(task):
@@ -152,3 +153,41 @@ def wait_until(condition, seconds=60):
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+class Kept(dict):
+    """A sink in memory."""
+
+    def left(self, task):
+        return None if task in self else task
+
+    def add(self, rows):
+        self.update(rows)
+
+
+def first_square(task):
+    yield [(task, task**2)]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_sink_holds_is_not_computed_again(jobs):
+    kept, told = Kept({1: "old", 4: "old"}), []
+    with listening(lambda *message: told.append(message)):
+        progress = run_left(first_square, range(6), kept, jobs=jobs)
+    assert progress == (6, 6)
+    assert kept == {0: 0, 1: "old", 2: 4, 3: 9, 4: "old", 5: 25}
+    assert told == [("runs", done, 6) for done in (2, 3, 4, 5, 6)]
+
+
+def test_lines_tell_the_time_left_once_a_minute(monkeypatch):
+    said, now = [], [100.0]
+    monkeypatch.setattr("sourcewise.runs.time.monotonic", lambda: now[0])
+    lines = Lines(said.append)
+    for done in range(10, 15):
+        lines("runs", done, 40)
+        now[0] += 40.0
+    assert said == [
+        "12 of 40 runs, about 18.7 minutes left.",
+        "14 of 40 runs, about 17.3 minutes left.",
+    ]
+    assert in_words(119.0) == "119 seconds" and in_words(3 * 86400.0) == "3.0 days"

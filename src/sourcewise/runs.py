@@ -1,4 +1,9 @@
-"""Many tasks, computed by worker processes while this process alone takes the results."""
+"""Long computations that may be stopped at any time: the same command continues them.
+
+Worker processes compute, this process alone keeps the results, and nothing is computed twice. A
+task's result must depend on the task alone, so that what was lost is computed again to the last
+digit.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +13,22 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from contextlib import closing, contextmanager, suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from sourcewise.estimators.threads import one_blas_thread
+from sourcewise.progress import report_progress
 
 Task = TypeVar("Task")
 Rows = TypeVar("Rows")
+Rows_in = TypeVar("Rows_in", contravariant=True)
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+REPORT_EVERY = 60.0  # seconds between lines where nobody watches a bar
 PER_WORKER = 2  # tasks handed out: one to compute, one to go on with at once
 
 WORKER_GONE = (
@@ -32,9 +41,63 @@ class WorkerGone(RuntimeError):
     """A worker process was killed."""
 
 
+class Sink(Protocol[Task, Rows_in]):
+    """Where results are kept."""
+
+    def left(self, task: Task) -> Task | None:
+        """Return what is still to be computed of a task; None if nothing is."""
+
+    def add(self, rows: Rows_in) -> None:
+        """Keep the result of one run."""
+
+
+class Progress(NamedTuple):
+    """How many runs are kept, of how many that are wanted."""
+
+    done: int
+    total: int
+
+
+def one_run(_: Any) -> int:
+    """Count a task as one run."""
+    return 1
+
+
+def run_left(
+    function: Callable[[Task], Iterable[Rows]],
+    tasks: Iterable[Task],
+    sink: Sink[Task, Rows],
+    *,
+    jobs: int = 1,
+    n_runs: Callable[[Task], int] = one_run,
+) -> Progress:
+    """Compute what a sink does not hold yet.
+
+    Parameters
+    ----------
+    function, jobs
+        As for :func:`compute`; the function yields the rows of one run after the other.
+    tasks : iterable
+    sink : Sink
+    n_runs : callable
+        From a task to the number of its runs.
+    """
+    tasks = list(tasks)
+    left = [part for task in tasks if (part := sink.left(task)) is not None]
+    total = sum(map(n_runs, tasks))
+    done = total - sum(map(n_runs, left))
+    report_progress("runs", done, total)
+    with closing(compute(function, left, jobs=jobs)) as results:
+        for rows in results:
+            sink.add(rows)
+            done += 1
+            report_progress("runs", done, total)
+    return Progress(done, total)
+
+
 def compute(
     function: Callable[[Task], Iterable[Rows]], tasks: Iterable[Task], *, jobs: int = 1
-) -> Iterator[Rows]:
+) -> Generator[Rows, None, None]:
     """Apply a function to tasks and give what it yields, in any order.
 
     Parameters
@@ -141,3 +204,34 @@ def _end_when_closed(ended: Any) -> None:
 def _work(task: Any) -> list[Any]:
     with one_blas_thread():
         return list(_function(task))
+
+
+class Lines:
+    """Listens to the progress of runs and says how far they are, at most once a minute."""
+
+    def __init__(self, say: Callable[[str], Any]):
+        self.say = say
+        self.began: tuple[float, int] | None = None
+        self.said = 0.0
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Listen to one message."""
+        if stage != "runs":
+            return
+        now = time.monotonic()
+        if self.began is None:
+            self.began, self.said = (now, done), now
+        since, at_first = self.began
+        if now - self.said < REPORT_EVERY or done == at_first:
+            return
+        self.said = now
+        left = (now - since) / (done - at_first) * (total - done)
+        self.say(f"{done:,} of {total:,} runs, about {in_words(left)} left.")
+
+
+def in_words(seconds: float) -> str:
+    """Say how long something takes."""
+    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 2.0 * length:
+            return f"{seconds / length:,.1f} {unit}"
+    return f"{seconds:.0f} seconds"

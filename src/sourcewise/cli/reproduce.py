@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,10 +23,9 @@ from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.runner import estimate as estimate_cost
 from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
-from sourcewise.runs import WorkerGone
+from sourcewise.runs import Lines, WorkerGone, in_words
 
 WINDOW = 900.0  # seconds; runs of one grid differ a lot
-REPORT_EVERY = 60.0  # seconds between lines where nobody watches a bar
 
 NO_OUTPUT = "Say where the results go with -o FILE (or ask for the cost alone with --estimate)."
 NOT_WRITTEN = (
@@ -163,14 +162,6 @@ def reproduce(
         print(f"{progress.done:,} {runs_are} in {output}.")
 
 
-def in_words(seconds: float) -> str:
-    """Say how long something takes."""
-    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2.0 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.0f} seconds"
-
-
 @contextmanager
 def _progress(quiet: bool) -> Iterator[None]:
     """Show a bar, or a line now and then where standard error is a file."""
@@ -178,27 +169,5 @@ def _progress(quiet: bool) -> Iterator[None]:
         with progress_bars(quiet, WINDOW):
             yield
     else:
-        with listening(_Lines()):
+        with listening(Lines(partial(print, file=sys.stderr))):
             yield
-
-
-class _Lines:
-    """Says how far the runs are, at most once a minute."""
-
-    def __init__(self) -> None:
-        self.began: tuple[float, int] | None = None
-        self.said = 0.0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Listen to one message."""
-        if stage != "runs":
-            return
-        now = time.monotonic()
-        if self.began is None:
-            self.began, self.said = (now, done), now
-        since, at_first = self.began
-        if now - self.said < REPORT_EVERY or done == at_first:
-            return
-        self.said = now
-        left = (now - since) / (done - at_first) * (total - done)
-        print(f"{done:,} of {total:,} runs, about {in_words(left)} left.", file=sys.stderr)

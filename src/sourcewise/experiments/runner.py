@@ -1,13 +1,8 @@
-"""Running a study: nothing that is finished is run twice.
-
-A run's numbers depend on its key alone, so a run that was lost when the process was killed is
-computed again to the last digit.
-"""
+"""Running a study, and what that would cost."""
 
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,23 +11,7 @@ from sourcewise.experiments.grid import Only, Task, distinct_runs
 from sourcewise.experiments.results import ResultsFile
 from sourcewise.experiments.study import Study
 from sourcewise.progress import report_progress
-from sourcewise.runs import compute
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a study is.
-
-    Attributes
-    ----------
-    done : int
-        Runs in the file of results.
-    total : int
-        Runs that are wanted.
-    """
-
-    done: int
-    total: int
+from sourcewise.runs import Progress, run_left
 
 
 def run_study(study: Study, path: Path, only: Only, *, jobs: int = 1) -> Progress:
@@ -49,31 +28,27 @@ def run_study(study: Study, path: Path, only: Only, *, jobs: int = 1) -> Progres
     """
     tasks = study.tasks(only)
     with ResultsFile(path, study.settings()) as file:
-        total = sum(task.n_runs for task in tasks)
-        left = _missing(study, tasks, file)
-        done = total - sum(task.n_runs for task in left)
-        report_progress("runs", done, total)
-        with closing(compute(study.run, left, jobs=jobs)) as batches:
-            for rows in batches:
-                file.add(rows)
-                done += 1
-                report_progress("runs", done, total)
-    return Progress(done, total)
+        sink = StudySink(study, file)
+        return run_left(study.run, tasks, sink, jobs=jobs, n_runs=lambda task: task.n_runs)
 
 
-def _missing(study: Study, tasks: list[Task], file: ResultsFile) -> list[Task]:
-    """Return the tasks that are not finished, with the runs that they lack."""
-    there = file.keys()
-    left = []
-    for task in tasks:
-        keys = tuple(
+class StudySink:
+    """A file of results, asked for the runs of one study."""
+
+    def __init__(self, study: Study, file: ResultsFile):
+        self.study, self.add = study, file.add
+        self.there = file.keys()
+
+    def left(self, task: Task) -> Task | None:
+        """Return a task with the runs that are not there for every method."""
+        keys = [
             key
             for key in task.keys
-            if any((study.name, *key, method) not in there for method in study.methods)
-        )
-        if keys:
-            left.append(replace(task, keys=keys))
-    return left
+            if any(
+                (self.study.name, *key, method) not in self.there for method in self.study.methods
+            )
+        ]
+        return replace(task, keys=tuple(keys)) if keys else None
 
 
 @dataclass(frozen=True)
