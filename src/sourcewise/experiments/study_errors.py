@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS, in_order
-from sourcewise.experiments.results import NO_RESULTS, Row, refusal
-from sourcewise.progress import counter
+from sourcewise.experiments.results import Row, reading
 
 # Of a row: its key and its error.
 FIELDS = Row._fields[: Row._fields.index("error") + 1]
-BATCH = 100_000
 
 
 @dataclass(frozen=True)
@@ -78,27 +75,9 @@ class Studies:
 
 
 def read_studies(path: Path) -> Studies:
-    """Read the errors of a file of results, finished or not.
-
-    The paper's grid has eleven million rows: they are laid out as they come, without a list of all.
-
-    Parameters
-    ----------
-    path : Path
-    """
-    if not path.is_file():
-        raise ValueError(NO_RESULTS.format(path=path))
-    try:
-        connection = sqlite3.connect(path, timeout=60.0)
-        try:
-            settings = dict(connection.execute("SELECT key, value FROM settings"))
-            (total,) = connection.execute("SELECT COUNT(*) FROM results").fetchone()
-            rows = connection.execute(f"SELECT {', '.join(FIELDS)} FROM results")
-            return Studies(settings, arrange(_batches(rows, total)))
-        finally:
-            connection.close()
-    except sqlite3.DatabaseError as error:
-        raise ValueError(refusal(path, error)) from error
+    """Read the errors of a file of results, finished or not."""
+    with reading(path) as (settings, batches):
+        return Studies(settings, arrange(batches))
 
 
 def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErrors]:
@@ -107,13 +86,13 @@ def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErro
     Parameters
     ----------
     batches : iterable of sequences of rows
-        A row is a tuple by the names of `FIELDS`.
+        A row is a tuple that starts with `FIELDS`.
     """
     met: dict[str, dict[Any, int]] = {name: {} for name in FIELDS[:-1]}
     codes: dict[str, list[np.ndarray]] = {name: [] for name in met}
     errors = []
     for batch in batches:
-        columns = dict(zip(FIELDS, zip(*batch, strict=True), strict=True))
+        columns = dict(zip(FIELDS, zip(*batch, strict=True), strict=False))
         for name, known in met.items():
             places = (known.setdefault(value, len(known)) for value in columns[name])
             codes[name].append(np.fromiter(places, np.int32, len(batch)))
@@ -155,10 +134,3 @@ def _ordered(name: str, values: list[Any]) -> list[Any]:
     if name == "corruption":
         return in_order(CORRUPTIONS, values)
     return sorted(values, reverse=name == "p")  # the paper starts with p = 1
-
-
-def _batches(rows: sqlite3.Cursor, total: int) -> Iterator[list[tuple[Any, ...]]]:
-    more = counter("results", total)
-    while batch := rows.fetchmany(BATCH):
-        yield batch
-        more(len(batch))
