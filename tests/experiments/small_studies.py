@@ -11,8 +11,8 @@ import numpy as np
 
 from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.grid import Only
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
-from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.runner import run_study
 from sourcewise.experiments.stand_ins import make_animals, make_products
 
@@ -45,7 +45,7 @@ def animals(repeats=2, methods=FEW, seed=0, killed_in_repeat=None):
     return study
 
 
-def books(repeats=2, methods=METHODS):
+def books(repeats=2, methods=tuple(METHODS)):
     return BookStudy(make_products(n_features=6), "synthetic", repeats=repeats, methods=methods)
 
 

@@ -19,7 +19,7 @@ from sourcewise.cli.output import check_output
 from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.catalog import make_study
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.results import METHODS
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.runner import estimate as estimate_cost
 from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
@@ -130,14 +130,14 @@ def reproduce(
         raise ValueError(NO_OUTPUT)
     check_output(output)
     wanted = Only(only or [])
-    listed = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
+    listed = METHODS if methods is None else map(str.strip, methods.split(","))
     chosen = make_study(
         study.value,
         data,
         folder=folder,
         repeats=runs,
         seed=seed,
-        methods=tuple(m for m in METHODS if m in listed) if set(listed) <= {*METHODS} else listed,
+        methods=tuple(dict.fromkeys(listed)),
         only=wanted,
     )
     if estimate:

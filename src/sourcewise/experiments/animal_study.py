@@ -11,7 +11,8 @@ from sourcewise.experiments.bench import Bench
 from sourcewise.experiments.corruptions import CORRUPTIONS, LABEL_CORRUPTIONS, corrupt_groups
 from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task, distinct_runs
-from sourcewise.experiments.results import METHODS, Row
+from sourcewise.experiments.names import METHODS
+from sourcewise.experiments.results import Row
 from sourcewise.experiments.splits import repeat_seed, split_groups
 from sourcewise.experiments.study import add, common_settings, fingerprint, run_rows, share
 
@@ -54,7 +55,7 @@ class AnimalStudy:
         group_size: int = 500,
         repeats: int = 100,
         seed: int = 0,
-        methods: tuple[str, ...] = METHODS,
+        methods: tuple[str, ...] = tuple(METHODS),
         n_groups: int = 60,
         corrupted_sources: tuple[int, ...] = CORRUPTED_SOURCES,
         corrupted_shares: tuple[float, ...] = CORRUPTED_SHARES,

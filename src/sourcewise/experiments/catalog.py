@@ -7,9 +7,9 @@ from pathlib import Path
 from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.animals import IMAGE_FILES, read_animals
 from sourcewise.experiments.grid import Only
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
 from sourcewise.experiments.products import read_all, read_listed
-from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.stand_ins import (
     make_animals,
     make_products,
@@ -43,7 +43,7 @@ def make_study(
     folder: Path | None = None,
     repeats: int | None = None,
     seed: int = 0,
-    methods: tuple[str, ...] = METHODS,
+    methods: tuple[str, ...] = tuple(METHODS),
     only: Only | None = None,
 ) -> Study:
     """Read the data and set up a study.

@@ -10,8 +10,9 @@ import numpy as np
 from sourcewise.experiments.bench import Bench
 from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.products import Product, check_products
-from sourcewise.experiments.results import METHODS, Row
+from sourcewise.experiments.results import Row
 from sourcewise.experiments.splits import ProductSplit, repeat_seed, split_books, split_each
 from sourcewise.experiments.study import add, common_settings, fingerprint, run_rows, share
 
@@ -28,7 +29,7 @@ class BookStudy:
         *,
         repeats: int = 1000,
         seed: int = 0,
-        methods: tuple[str, ...] = METHODS,
+        methods: tuple[str, ...] = tuple(METHODS),
         n_sources: int = 10,
         rows: int = 100,
     ):
@@ -92,7 +93,7 @@ class EveryProductStudy:
         *,
         repeats: int = 1,
         seed: int = 0,
-        methods: tuple[str, ...] = METHODS,
+        methods: tuple[str, ...] = tuple(METHODS),
         rows: int = 100,
     ):
         check_products(data, {"": 2})

@@ -18,18 +18,6 @@ import numpy as np
 
 from sourcewise.progress import counter
 
-METHODS = (
-    "paper",
-    "reference only",
-    "all data",
-    "geometric median",
-    "component median",
-    "probability median",
-    "robust logistic",
-    "source normalized",
-    "default",
-)
-
 BATCH = 100_000  # rows in memory at a time
 
 IN_USE = "{path} is in use by another process; wait until it has ended, or give another file."
@@ -88,7 +76,7 @@ class Row(NamedTuple):
         Share of a corrupted source's rows that are; 1 in the products studies.
     repeat : int
     method : str
-        One of `METHODS`.
+        One of `names.METHODS`.
     error : float
         Share of the test rows that are misclassified.
     trade_off : float
