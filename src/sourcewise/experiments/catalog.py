@@ -7,7 +7,7 @@ from pathlib import Path
 from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.animals import IMAGE_FILES, read_animals
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.names import METHODS
+from sourcewise.experiments.names import METHODS, PUBLISHED
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
 from sourcewise.experiments.products import read_all, read_listed
 from sourcewise.experiments.stand_ins import (
@@ -25,7 +25,6 @@ STAND_INS = {
     "all-products": ("fdu-mtl", "synthetic"),
     "animals": ("awa1", "synthetic"),
 }
-PUBLISHED = "published"  # the paper's own data, wherever their folder is
 GROUP_SIZE = {"awa1": 400}
 N_PRODUCTS = 957
 
