@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from sourcewise.estimators.threads import one_blas_thread
-from sourcewise.experiments.grid import Only, Task, distinct_runs
+from sourcewise.experiments.grid import Only, Task
 from sourcewise.experiments.results import ResultsFile
 from sourcewise.experiments.study import Study
 from sourcewise.progress import report_progress
@@ -17,14 +18,7 @@ from sourcewise.runs import Progress, run_left
 def run_study(study: Study, path: Path, only: Only, *, jobs: int = 1) -> Progress:
     """Run what is wanted and not there yet.
 
-    Parameters
-    ----------
-    study : Study
-    path : Path
-        File of results; created, or continued if it has the same settings.
-    only : Only
-    jobs : int
-        Worker processes; with 1 everything happens in this process.
+    The file of results is created, or continued if it has the same settings.
     """
     tasks = study.tasks(only)
     with ResultsFile(path, study.settings()) as file:
@@ -41,29 +35,13 @@ class StudySink:
 
     def left(self, task: Task) -> Task | None:
         """Return a task with the runs that are not there for every method."""
-        keys = [
-            key
-            for key in task.keys
-            if any(
-                (self.study.name, *key, method) not in self.there for method in self.study.methods
-            )
-        ]
+        name, methods = self.study.name, self.study.methods
+        keys = [k for k in task.keys if any((name, *k, m) not in self.there for m in methods)]
         return replace(task, keys=tuple(keys)) if keys else None
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Projected cost of what is wanted, from a sample of runs.
-
-    Attributes
-    ----------
-    runs : int
-        In the whole grid.
-    sampled : int
-        Runs that were measured.
-    seconds : float
-        Processor time of the whole grid.
-    """
+class Estimate(NamedTuple):
+    """Runs that are wanted, how many of them were measured, and processor seconds of all."""
 
     runs: int
     sampled: int
@@ -84,14 +62,12 @@ def estimate(study: Study, only: Only) -> Estimate:
     spent, sampled = [], 0
     with one_blas_thread():
         for count in range(1, min(2, len(kinds)) + 1):
-            part = replace(
-                first,
-                keys=tuple(k for k in first.keys if (k.corruption, k.p) in kinds[:count]),
-            )
+            keys = tuple(k for k in first.keys if (k.corruption, k.p) in kinds[:count])
+            part = replace(first, keys=keys)
             start = time.process_time()
             for done, _ in enumerate(study.run(part), start=1):
                 report_progress("sample", sampled + done, 0)
-            sampled += len(distinct_runs(part.keys))
+            sampled += part.n_runs
             spent.append(time.process_time() - start)
     per_task = spent[0]
     if len(spent) == 2:
