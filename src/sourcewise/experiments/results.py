@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -158,7 +158,7 @@ def reading(path: Path) -> Iterator[tuple[dict[str, str], Iterator[list[tuple[An
             connection.close()
 
 
-class ResultsFile:
+class ResultsFile(AbstractContextManager["ResultsFile"]):
     """An open file of results, for the one process that writes to it.
 
     Rows appear in whole batches or not at all, whatever happens to the process or the machine.
@@ -218,10 +218,6 @@ class ResultsFile:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-
-    def __enter__(self) -> ResultsFile:
-        """Return itself."""
-        return self
 
     def __exit__(self, *_: Any) -> None:
         """Close the file."""

@@ -106,5 +106,5 @@ def fingerprint(*arrays: np.ndarray) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.shape}{array.dtype.str}".encode())
-        digest.update(memoryview(np.ascontiguousarray(array)))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:16]

@@ -91,12 +91,11 @@ def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErro
     studies = {}
     for study, number in met["study"].items():
         mine = code["study"] == number
-        axes, places = zip(
-            *(_axis(name, met[name], code[name][mine]) for name in AXES), strict=True
-        )
-        cube = np.full([len(values) for values in axes], np.nan)
-        cube[places] = error[mine]
-        studies[study] = StudyErrors(*axes, cube)
+        axes = [_axis(name, met[name], code[name][mine]) for name in AXES]
+        methods, shares, corruptions, numbers, targets, repeats = (values for values, _ in axes)
+        cube = np.full([len(values) for values, _ in axes], np.nan)
+        cube[tuple(place for _, place in axes)] = error[mine]
+        studies[study] = StudyErrors(methods, shares, corruptions, numbers, targets, repeats, cube)
     return studies
 
 
