@@ -3,7 +3,7 @@
 import pytest
 
 from cli.running import run_here
-from sourcewise.experiments.results import read_results
+from experiments.made_up import read_results
 from sourcewise.runs import WorkerGone
 
 PART = ("--data", "synthetic", "--runs", 1, "--only", "n=0,10", "--methods", "all data,paper")

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from experiments import small_studies
+from experiments.made_up import read_results
 from experiments.small_studies import animals, books, every_product, part, same_numbers
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.results import ResultsFile, Row, read_results, refusal
+from sourcewise.experiments.results import ResultsFile, Row, refusal
 from sourcewise.experiments.runner import estimate, run_study
 from sourcewise.progress import listening
 from sourcewise.runs import WorkerGone

@@ -5,10 +5,10 @@ import sqlite3
 import numpy as np
 import pytest
 
-from experiments.made_up import SETTINGS, animals_rows, write_results
+from experiments.made_up import SETTINGS, Results, animals_rows, read_results, write_results
 from experiments.small_studies import same_numbers
 from sourcewise.experiments import results
-from sourcewise.experiments.results import Results, ResultsFile, read_results
+from sourcewise.experiments.results import ResultsFile
 
 
 @pytest.fixture

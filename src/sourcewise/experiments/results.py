@@ -10,11 +10,8 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
-
-import numpy as np
 
 from sourcewise.progress import counter
 
@@ -106,38 +103,6 @@ class Row(NamedTuple):
 KEY = Row._fields[:7]
 
 COLUMNS = get_type_hints(Row)
-
-
-@dataclass(frozen=True)
-class Results:
-    """All that a file of results holds.
-
-    Attributes
-    ----------
-    settings : dict of str
-        What was run: version, study, protocol, data and their fingerprint, sizes, seed.
-    columns : dict of arrays of shape (n_rows,)
-        By the names of `Row`, in the order of the key.
-    """
-
-    settings: dict[str, str]
-    columns: dict[str, np.ndarray]
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.columns["method"])
-
-
-def read_results(path: str | Path) -> Results:
-    """Read a file of results, finished or not."""
-    with reading(Path(path)) as (settings, batches):
-        rows = [row for batch in batches for row in batch]
-    by_field = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
-    columns = {
-        name: np.array([np.nan if v is None else v for v in values], dtype=kind)
-        for (name, kind), values in zip(COLUMNS.items(), by_field, strict=True)
-    }
-    return Results(settings, columns)
 
 
 @contextmanager
