@@ -65,3 +65,16 @@ def test_a_failure_on_the_way_is_one_sentence_and_keeps_what_is_there(tmp_path, 
         2,
         "sourcewise: A worker process ended unexpectedly.\n",
     )
+
+
+def test_interrupted_it_says_once_that_finished_runs_are_kept(tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sourcewise.cli.reproduce.run_study", interrupt)
+    done = run_here("reproduce", "products", *PART, "-o", "r.sqlite", cwd=tmp_path)
+    assert done.code == 130
+    assert done.err == (
+        "sourcewise: Interrupted; finished runs are kept in r.sqlite, and the same command "
+        "continues.\n"
+    )

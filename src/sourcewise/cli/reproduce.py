@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from sourcewise.cli import options as o
-from sourcewise.cli.entry import INTERRUPT, complain
+from sourcewise.cli.entry import complain
 from sourcewise.cli.output import check_output
 from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.catalog import make_study
@@ -32,6 +32,10 @@ NOT_WRITTEN = (
     "{path} cannot be written: {error}. What is finished is kept, and the same command continues."
 )
 KEPT = "Interrupted; finished runs are kept in {path}, and the same command continues."
+
+
+class StudyInterrupted(Exception):
+    """A study was interrupted, and what was finished is kept."""
 
 
 class StudyName(StrEnum):
@@ -152,7 +156,7 @@ def reproduce(
         with _progress(quiet):
             progress = run_study(chosen, output, wanted, jobs=jobs)
     except KeyboardInterrupt:
-        raise typer.Exit(complain(KEPT.format(path=output), INTERRUPT)) from None
+        raise StudyInterrupted(KEPT.format(path=output)) from None
     except WorkerGone as gone:
         raise typer.Exit(complain(str(gone))) from None
     except sqlite3.Error as error:
