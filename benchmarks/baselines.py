@@ -17,21 +17,10 @@ from benchmarks.shapes import SHAPES, cpu_seconds, make_pool, unit
 from sourcewise import baselines
 from sourcewise.baselines import fit_together
 from sourcewise.baselines.base import Baseline
+from sourcewise.baselines.comparison import DEFAULT, METHODS
 
 SHAPE = "animals 60 x 500 x 101"
-NAMES = (
-    "ReferenceOnly",
-    "AllData",
-    "GeometricMedian",
-    "ComponentMedian",
-    "ProbabilityMedian",
-    "RobustLogistic",
-    "SourceNormalized",
-    "MixMin",
-    "FLTrust",
-    "AgreementFilter",
-    "PairwiseFilter",
-)
+NAMES = [kind.__name__ for name, kind in METHODS.items() if name != DEFAULT]
 
 
 def make(protocol: str | None) -> dict[str, Baseline]:

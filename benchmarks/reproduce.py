@@ -23,7 +23,7 @@ from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.catalog import make_study
 from sourcewise.experiments.corruptions import corrupt_groups
 from sourcewise.experiments.grid import Only, Task
-from sourcewise.experiments.results import METHODS
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.splits import repeat_seed, split_groups
 
 CONDITIONS = (("label-bias", 1.0), ("shuffled-labels", 0.5), ("shuffled-features", 0.2))

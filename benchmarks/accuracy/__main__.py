@@ -22,6 +22,7 @@ from benchmarks.accuracy.runner import (
     variants_plan,
     without_too_small,
 )
+from sourcewise.runs import WorkerGone
 
 NAMES = [data.name for data in DATA_SETS]
 SEEDS = 20
@@ -71,6 +72,8 @@ def main(arguments: list[str] | None = None) -> None:
             )
         except KeyboardInterrupt:
             raise SystemExit("\nStopped. The same command continues where this one was.") from None
+        except WorkerGone as gone:
+            raise SystemExit(str(gone)) from None
         except OSError as error:
             raise SystemExit(f"Results cannot be written to {path}: {error}.") from error
         minutes = (time.monotonic() - begin) / 60

@@ -13,23 +13,12 @@ from sklearn.metrics import roc_auc_score
 from benchmarks.accuracy.data import REFERENCE, DataSet, Draw
 from benchmarks.accuracy.variants import VARIANTS, changed
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, baselines
-from sourcewise.baselines import fit_together
+from sourcewise.baselines import comparison, fit_together
+from sourcewise.baselines.comparison import DEFAULT
 
-DEFAULT, PAPER, ORACLE = "sourcewise", "paper", "oracle"
+PAPER, ORACLE = "paper", "oracle"
 REFERENCE_ONLY, ALL_DATA = "reference only", "all data"
-BASELINES = {
-    REFERENCE_ONLY: baselines.ReferenceOnly,
-    ALL_DATA: baselines.AllData,
-    "geometric median": baselines.GeometricMedian,
-    "component median": baselines.ComponentMedian,
-    "probability median": baselines.ProbabilityMedian,
-    "robust logistic": baselines.RobustLogistic,
-    "source normalized": baselines.SourceNormalized,
-    "MixMin": baselines.MixMin,
-    "FLTrust": baselines.FLTrust,
-    "agreement filter": baselines.AgreementFilter,
-    "pairwise filter": baselines.PairwiseFilter,
-}
+BASELINES = {name: kind for name, kind in comparison.METHODS.items() if name != DEFAULT}
 METHODS = (DEFAULT, *VARIANTS, PAPER, *BASELINES, ORACLE)
 
 

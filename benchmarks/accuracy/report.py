@@ -120,7 +120,7 @@ def methods_table(results: pd.DataFrame) -> str:
         else:
             comparison = summary.compare_with(results, method)
             row += [
-                "/".join(map(str, summary.count_abc(comparison))),
+                str(summary.count_abc(results, method)),
                 "/".join(map(str, summary.count_paired(comparison))),
             ]
         rows.append((*row, f"{cpu[method]:.2f}" if np.isfinite(cpu[method]) else ""))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 import sourcewise
@@ -22,6 +21,8 @@ from benchmarks.accuracy.data import Absent, DataSet, Draw, TooFewRows, in_devel
 from benchmarks.accuracy.design import Cell, cells_of, corrupt, data_set, is_development
 from benchmarks.accuracy.methods import run_methods
 from sourcewise.files import staged
+from sourcewise.progress import listening
+from sourcewise.runs import Lines, run_left
 
 SAVE_EVERY = 60  # seconds; what is computed in between is lost when the run is killed
 TIMED_SHARE = 0.4
@@ -125,9 +126,10 @@ def extremes_plan(data_sets: Sequence[DataSet], seeds: Sequence[int]) -> list[Ru
 
 
 def one_run(
-    cell: Cell, seed: int, folder: Path, fit_and_judge: FitAndJudge | None
-) -> list[dict[str, Any]]:
+    run: Run, folder: Path, fit_and_judge: FitAndJudge | None
+) -> Iterator[list[dict[str, Any]]]:
     """Results in one run: of all methods, or of those that ``fit_and_judge`` knows."""
+    cell, seed = run
     data = data_set(cell.data)
     draw = data.draw(folder, seed, cell.reference, cell.uneven)
     with threadpool_limits(1):
@@ -145,9 +147,54 @@ def one_run(
         "development": is_development(data, seed),
         "natural": data.natural,
         "regression": data.regression,
-        "code": code_fingerprint(),
     }
-    return [{**about, **result} for result in results]
+    yield [{**about, **result} for result in results]
+
+
+class ResultsTable:
+    """The Parquet file that results are kept in: whole at any moment, written every minute.
+
+    Rows stand in the order of the runs that are asked for, however many processes compute them.
+    """
+
+    def __init__(self, path: Path, runs: Sequence[Run]):
+        path.parent.mkdir(parents=True, exist_ok=True)  # before hours are spent
+        self.path, self.saved, self.new = path, time.monotonic(), []
+        self.known = read(path) if path.exists() else pd.DataFrame(columns=[*KEY, "code"])
+        if set(self.known["code"]) - {code_fingerprint()}:
+            raise SystemExit(
+                f"{path} was computed by other code; move it away, or use --report to read it."
+            )
+        self.there = set(self.known[KEY].itertuples(index=False, name=None))
+        self.place = {key_of(run): place for place, run in enumerate(runs)}
+
+    def left(self, run: Run) -> Run | None:
+        """Return a run that is not there."""
+        return None if key_of(run) in self.there else run
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        """Take the results of a run; what was not written yet is lost when this is killed."""
+        self.new += [{**row, "code": code_fingerprint()} for row in rows]
+        if time.monotonic() - self.saved >= SAVE_EVERY:
+            self.save()
+
+    def save(self) -> None:
+        """Write all results."""
+        if self.new:
+            new = pd.DataFrame(self.new)
+            self.known = pd.concat([self.known, new]) if len(self.known) else new
+            keys = self.known[KEY].itertuples(index=False, name=None)
+            order = np.argsort([self.place.get(key, -1) for key in keys], kind="stable")
+            self.known = self.known.iloc[order].reset_index(drop=True)
+            with staged(self.path) as (temporary,):
+                self.known.to_parquet(temporary, index=False)
+        self.new, self.saved = [], time.monotonic()
+
+
+def key_of(run: Run) -> tuple[Any, ...]:
+    """Values of `KEY`."""
+    cell, seed = run
+    return (*cell.key(), seed)
 
 
 def execute(
@@ -157,29 +204,20 @@ def execute(
     *,
     jobs: int,
     fit_and_judge: FitAndJudge | None = None,
-    say: Any = print,
+    say: Callable[[str], Any] = print,
 ) -> pd.DataFrame:
-    """Run what the file does not hold yet, saving every minute; returns all results."""
-    # Before hours are spent.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    known = read(path) if path.exists() else pd.DataFrame(columns=[*KEY, "code"])
-    if set(known["code"]) - {code_fingerprint()}:
-        raise SystemExit(
-            f"{path} was computed by other code; move it away, or use --report to read it."
-        )
-    done = set(known[KEY].itertuples(index=False, name=None))
-    todo = [(cell, seed) for cell, seed in runs if (*cell.key(), seed) not in done]
-    if len(known):
-        say(f"{path}: {len(done)} runs are there already, {len(todo)} are to do.")
-    # Workers inherit it: several threads in each would only wait for one another.
-    os.environ["OMP_NUM_THREADS"] = "1"
-    results = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(one_run)(cell, seed, folder, fit_and_judge) for cell, seed in todo
-    )
-    for block in _portions(results, len(todo), say):
-        known = pd.concat([known, pd.DataFrame(block)]) if len(known) else pd.DataFrame(block)
-        save(known, path)
-    return known.reset_index(drop=True)
+    """Run what the file does not hold yet; returns all results."""
+    table = ResultsTable(path, runs)
+    if table.there:
+        there, left = len(table.there), sum(table.left(run) is not None for run in runs)
+        say(f"{path}: {there} runs are there already, {left} are to do.")
+    compute = partial(one_run, folder=folder, fit_and_judge=fit_and_judge)
+    try:
+        with listening(Lines(say)):
+            run_left(compute, runs, table, jobs=jobs)
+    finally:
+        table.save()
+    return table.known
 
 
 def read(path: Path) -> pd.DataFrame:
@@ -191,25 +229,3 @@ def read(path: Path) -> pd.DataFrame:
     if missing := {*KEY, "method", "error", "code"} - {*results.columns}:
         raise SystemExit(f"{path} holds no results: columns {sorted(missing)} are not there.")
     return results
-
-
-def _portions(
-    results: Iterator[list[dict[str, Any]]], n_runs: int, say: Any
-) -> Iterator[list[dict[str, Any]]]:
-    begin = saved = time.monotonic()
-    block: list[dict[str, Any]] = []
-    for count, rows in enumerate(results, start=1):
-        block += rows
-        now = time.monotonic()
-        if now - saved >= SAVE_EVERY or count == n_runs:
-            left = (now - begin) / count * (n_runs - count)
-            say(f"{count} of {n_runs} runs, {(now - begin) / 60:.0f} min; {left / 60:.0f} to go")
-            if block:
-                yield block
-            block, saved = [], now
-
-
-def save(results: pd.DataFrame, path: Path) -> None:
-    """Write all results at once: the file is whole at any moment."""
-    with staged(path) as (temporary,):
-        results.to_parquet(temporary, index=False)

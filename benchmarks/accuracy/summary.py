@@ -15,6 +15,7 @@ from benchmarks.accuracy.methods import (
     PAPER,
     REFERENCE_ONLY,
 )
+from sourcewise.experiments.significance import Counts, count
 
 CELL = ["data", "variation", "corruption", "bad"]
 WORST = 0.02  # regret that no cell should exceed
@@ -71,31 +72,20 @@ def regrets(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def compare_with(results: pd.DataFrame, rival: str) -> pd.DataFrame:
-    """Compare in every cell: difference from the rival, its paired standard error, the spreads."""
+    """Compare in every cell: difference from the rival, and its paired standard error."""
     wide = errors(results)[[DEFAULT, rival]].dropna()
     difference = (wide[DEFAULT] - wide[rival]).groupby(level=CELL)
-    spread = wide.groupby(level=CELL).std()
-    return pd.DataFrame(
-        {
-            "difference": difference.mean(),
-            "standard_error": difference.sem(),
-            "deviations": spread[DEFAULT] + spread[rival],
-        }
-    )
+    return pd.DataFrame({"difference": difference.mean(), "standard_error": difference.sem()})
 
 
-def count_abc(comparison: pd.DataFrame) -> tuple[int, int, int]:
-    """Count cells by the paper's rule: better, no difference, worse.
-
-    A difference counts if it exceeds the sum of the two standard deviations over the repeats.
-    """
-    better = (comparison["difference"] < -comparison["deviations"]).sum()
-    worse = (comparison["difference"] > comparison["deviations"]).sum()
-    return int(better), int(len(comparison) - better - worse), int(worse)
+def count_abc(results: pd.DataFrame, rival: str) -> Counts:
+    """Count cells by the paper's rule: better, no difference, worse."""
+    by_seed = errors(results)[[DEFAULT, rival]].dropna().unstack("seed")
+    return count(by_seed[DEFAULT].to_numpy(), by_seed[rival].to_numpy())
 
 
 def count_paired(comparison: pd.DataFrame, margin: float = MARGIN) -> tuple[int, int, int]:
-    """Count as :func:`count_abc`, by the sharper paired rule.
+    """Count cells by a rule that is sharper than the paper's.
 
     A difference counts if it exceeds both two of its standard errors and ``margin``.
     """
@@ -155,8 +145,8 @@ def _rivals(results: pd.DataFrame) -> list[str]:
 
 
 def _share_lost(results: pd.DataFrame, rival: str) -> float:
-    comparison = compare_with(results, rival)
-    return count_abc(comparison)[2] / max(len(comparison), 1)
+    counts = count_abc(results, rival)
+    return counts.worse / max(counts.cells, 1)
 
 
 def harmed_auc(results: pd.DataFrame) -> pd.Series:

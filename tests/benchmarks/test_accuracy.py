@@ -181,7 +181,7 @@ def test_counting_on_made_up_numbers():
     # same for both methods, so the paired rule sees everything beyond .005.
     results = made_up([-0.03, -0.01, 0.0, 0.004, 0.01, 0.03])
     comparison = summary.compare_with(results, "all data")
-    assert summary.count_abc(comparison) == (1, 4, 1)
+    assert str(summary.count_abc(results, "all data")) == "1/4/1"
     assert summary.count_paired(comparison) == (2, 2, 2)
 
 
@@ -290,3 +290,28 @@ def test_a_run_is_continued_and_not_mixed_with_other_code(tmp_path):
     first.assign(code="another").to_parquet(path)
     with pytest.raises(SystemExit, match="computed by other code"):
         execute(runs, path, NOWHERE, jobs=1)
+
+
+def test_two_processes_write_what_one_does(tmp_path):
+    runs = [(Cell("wine", "none", 0.0, reference=30), seed) for seed in range(7)]
+    one, two = (
+        execute(runs, tmp_path / f"{jobs}.parquet", NOWHERE, jobs=jobs, say=[].append)
+        for jobs in (1, 2)
+    )
+    times = ["cpu_seconds"]  # timed for the first seed only
+    pd.testing.assert_frame_equal(two.drop(columns=times), one.drop(columns=times))
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "2.parquet"), two)
+
+
+def test_stopped_it_keeps_what_is_finished(tmp_path):
+    runs = [(Cell("wine", "none", 0.0, reference=30), seed) for seed in range(3)]
+    path = tmp_path / "runs.parquet"
+
+    def stopped_at_two(data, draw, bad, seed):
+        if seed == 2:
+            raise KeyboardInterrupt
+        yield {"method": "all data", "error": 0.1}
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(runs, path, NOWHERE, jobs=1, fit_and_judge=stopped_at_two)
+    assert pd.read_parquet(path)["seed"].tolist() == [0, 1]

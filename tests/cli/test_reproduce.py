@@ -3,8 +3,8 @@
 import pytest
 
 from cli.running import run_here
-from sourcewise.experiments.results import read_results
-from sourcewise.experiments.runner import WorkerGone
+from experiments.made_up import read_results
+from sourcewise.runs import WorkerGone
 
 PART = ("--data", "synthetic", "--runs", 1, "--only", "n=0,10", "--methods", "all data,paper")
 
@@ -57,11 +57,24 @@ def test_what_is_wrong_is_said_in_one_sentence(tmp_path, monkeypatch, arguments,
 
 def test_a_failure_on_the_way_is_one_sentence_and_keeps_what_is_there(tmp_path, monkeypatch):
     def gone(*_, **__):
-        raise WorkerGone("A worker process ended unexpectedly (exit code -9).")
+        raise WorkerGone("A worker process ended unexpectedly.")
 
     monkeypatch.setattr("sourcewise.cli.reproduce.run_study", gone)
     done = run_here("reproduce", "products", *PART, "-o", "r.sqlite", cwd=tmp_path)
     assert (done.code, done.err) == (
-        1,
-        "sourcewise: A worker process ended unexpectedly (exit code -9).\n",
+        2,
+        "sourcewise: A worker process ended unexpectedly.\n",
+    )
+
+
+def test_interrupted_it_says_once_that_finished_runs_are_kept(tmp_path, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sourcewise.cli.reproduce.run_study", interrupt)
+    done = run_here("reproduce", "products", *PART, "-o", "r.sqlite", cwd=tmp_path)
+    assert done.code == 130
+    assert done.err == (
+        "sourcewise: Interrupted; finished runs are kept in r.sqlite, and the same command "
+        "continues.\n"
     )

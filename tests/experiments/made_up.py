@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS
-from sourcewise.experiments.results import ResultsFile, Row
+from sourcewise.experiments.results import COLUMNS, ResultsFile, Row, reading
 from sourcewise.experiments.study_errors import FIELDS, Studies, arrange
 
 SETTINGS = {"sourcewise": "9.9", "data": "synthetic", "seed": "5"}
@@ -32,6 +34,38 @@ def write_results(path, rows, **settings):
     with ResultsFile(path, SETTINGS | settings) as file:
         file.add(rows)
     return path
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that a file of results holds.
+
+    Attributes
+    ----------
+    settings : dict of str
+        What was run: version, study, protocol, data and their fingerprint, sizes, seed.
+    columns : dict of arrays of shape (n_rows,)
+        By the names of `Row`, in the order of the key.
+    """
+
+    settings: dict[str, str]
+    columns: dict[str, np.ndarray]
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.columns["method"])
+
+
+def read_results(path) -> Results:
+    """Read a file of results, finished or not."""
+    with reading(path) as (settings, batches):
+        rows = [row for batch in batches for row in batch]
+    by_field = zip(*rows, strict=True) if rows else [()] * len(COLUMNS)
+    columns = {
+        name: np.array([np.nan if v is None else v for v in values], dtype=kind)
+        for (name, kind), values in zip(COLUMNS.items(), by_field, strict=True)
+    }
+    return Results(settings, columns)
 
 
 def animals_rows(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -9,17 +11,26 @@ import numpy as np
 
 from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.grid import Only
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
-from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.runner import run_study
 from sourcewise.experiments.stand_ins import make_animals, make_products
 
 FEW = ("paper", "all data", "probability median", "default")
 
 
-def animals(repeats=2, methods=FEW, seed=0):
+class Killed(AnimalStudy):
+    """A study whose process is killed in a late repeat."""
+
+    def run(self, task):
+        if task.repeat == self.killed_in_repeat:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(task)
+
+
+def animals(repeats=2, methods=FEW, seed=0, killed_in_repeat=None):
     data = make_animals(n_images=700, n_features=8)
-    return AnimalStudy(
+    study = (AnimalStudy if killed_in_repeat is None else Killed)(
         data,
         "synthetic",
         group_size=60,
@@ -30,9 +41,11 @@ def animals(repeats=2, methods=FEW, seed=0):
         corrupted_sources=(0, 3, 7),
         corrupted_shares=(1.0, 0.5),
     )
+    study.killed_in_repeat = killed_in_repeat
+    return study
 
 
-def books(repeats=2, methods=METHODS):
+def books(repeats=2, methods=tuple(METHODS)):
     return BookStudy(make_products(n_features=6), "synthetic", repeats=repeats, methods=methods)
 
 

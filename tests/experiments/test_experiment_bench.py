@@ -14,7 +14,7 @@ from sourcewise.baselines import (
     SourceNormalized,
 )
 from sourcewise.experiments.bench import Bench
-from sourcewise.experiments.results import METHODS
+from sourcewise.experiments.names import METHODS
 
 PLAIN = {
     "paper": lambda seed: SourceWeightedClassifier(protocol="paper", random_state=seed),

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from experiments import small_studies
+from experiments.made_up import read_results
 from experiments.small_studies import animals, books, every_product, part, same_numbers
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.results import ResultsFile, Row, read_results, refusal
-from sourcewise.experiments.runner import WorkerGone, Workers, estimate, run_study
+from sourcewise.experiments.results import ResultsFile, Row, refusal
+from sourcewise.experiments.runner import estimate, run_study
 from sourcewise.progress import listening
+from sourcewise.runs import WorkerGone
 
 ROW = Row("animals", "black", "blur", 3, 1.0, 0, "paper", 0.25, 2.0, float("nan"), 0.1, 7)
 
@@ -61,8 +63,9 @@ def test_killed_and_resumed_it_has_the_numbers_of_an_uninterrupted_run(
     with listening(lambda stage, done, total: told.append((stage, done, total))):
         run_study(animals(), path, part())
     same_numbers(read_results(path), uninterrupted)
+    told = [message for message in told if message[0] == "runs"]
     first, last = told[0], told[-1]
-    assert first[0] == "runs" and 0 < first[1] < 36
+    assert 0 < first[1] < 36
     assert last == ("runs", 36, 36)
     # What was there is not run again.
     assert len(told) == 1 + 36 - first[1]
@@ -159,15 +162,22 @@ def test_a_part_that_does_not_exist_is_refused(text, message):
         animals().tasks(Only([text]))
 
 
-def test_a_worker_that_dies_before_it_has_read_its_data_is_noticed():
-    workers = Workers(animals(), 2)
-    try:
-        os.kill(workers._processes[0].pid, signal.SIGKILL)
-        with pytest.raises(WorkerGone, match="exit code -9"):
-            for _ in workers.run(animals().tasks(part())):
-                pass
-    finally:
-        workers.stop()
+def test_many_more_tasks_than_workers_give_the_numbers_of_one_process(tmp_path):
+    study, only = books(repeats=23, methods=("reference only", "all data")), Only(["n=0,10"])
+    assert run_study(study, tmp_path / "one.sqlite", only).done == 46
+    assert run_study(study, tmp_path / "two.sqlite", only, jobs=2).done == 46
+    one, two = (read_results(tmp_path / f"{name}.sqlite") for name in ("one", "two"))
+    assert len(one) == 92
+    same_numbers(one, two)
+
+
+def test_with_a_worker_killed_what_is_finished_is_kept_and_continued(tmp_path, uninterrupted):
+    path = tmp_path / "r.sqlite"
+    with pytest.raises(WorkerGone, match="same command continues"):
+        run_study(animals(killed_in_repeat=1), path, part(), jobs=2)
+    assert count(path) < len(uninterrupted)
+    run_study(animals(), path, part(), jobs=2)
+    same_numbers(read_results(path), uninterrupted)
 
 
 def test_another_programs_file_is_refused_and_left_alone(tmp_path):

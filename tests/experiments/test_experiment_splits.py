@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.small_studies import animals, books, every_product, part
-from sourcewise.experiments import animal_study
+from sourcewise.experiments import study as study_module
 from sourcewise.experiments.bench import Bench
 from sourcewise.experiments.corruptions import CORRUPTIONS, corrupt_groups
 from sourcewise.experiments.grid import Only
@@ -107,7 +107,7 @@ class Recorder(Bench):
 
 
 def test_exactly_n_sources_are_corrupted_and_never_reference_or_test_rows(monkeypatch):
-    monkeypatch.setattr(animal_study, "Bench", Recorder)
+    monkeypatch.setattr(study_module, "Bench", Recorder)
     monkeypatch.setattr(Recorder, "shown", [])
     study = animals(repeats=1, methods=("all data",))
     data = study.data

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.made_up import animals_rows, products_rows, rows_of, write_results
-from sourcewise.experiments import study_errors
+from sourcewise.experiments import results
 from sourcewise.experiments.names import CORRUPTIONS, METHODS
 from sourcewise.experiments.study_errors import FIELDS, arrange, read_studies
 from sourcewise.progress import listening
@@ -25,7 +25,7 @@ def at(errors, row):
 
 @pytest.mark.parametrize("batch", [1_000_000, 7])
 def test_every_row_is_where_it_belongs(tmp_path, monkeypatch, batch):
-    monkeypatch.setattr(study_errors, "BATCH", batch)
+    monkeypatch.setattr(results, "BATCH", batch)
     rows = animals_rows(shares=(0.2, 1.0), repeats=2) + products_rows(numbers=(0, 10))
     studies = read_studies(write_results(tmp_path / "r.sqlite", rows, data="awa1"))
     assert studies.settings["data"] == "awa1"
@@ -37,7 +37,7 @@ def test_every_row_is_where_it_belongs(tmp_path, monkeypatch, batch):
 
 
 def test_whoever_waits_is_told_how_far_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(study_errors, "BATCH", 20)
+    monkeypatch.setattr(results, "BATCH", 20)
     rows = animals_rows(corruptions=("blur",), numbers=(10,), repeats=3)
     path = write_results(tmp_path / "r.sqlite", rows)
     heard = []

@@ -16,8 +16,7 @@ from experiments.made_up import (
 )
 from sourcewise.experiments.layout import Line, Sheet, Table, as_csv, as_latex, as_markdown, as_text
 from sourcewise.experiments.names import BASELINES, CORRUPTIONS, METHODS
-from sourcewise.experiments.products_tables import cut
-from sourcewise.experiments.tables import build_sheets
+from sourcewise.experiments.tables import build_sheets, cut
 
 
 def cells(table, label):

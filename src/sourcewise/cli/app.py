@@ -14,7 +14,7 @@ from sourcewise.cli.export import export
 from sourcewise.cli.figures import figures
 from sourcewise.cli.fit import fit
 from sourcewise.cli.predict import predict
-from sourcewise.cli.reproduce import reproduce
+from sourcewise.cli.reproduce import StudyInterrupted, reproduce
 from sourcewise.cli.tables import tables
 
 # typer brings click along or vendors it, depending on its version.
@@ -56,6 +56,8 @@ def run(arguments: list[str]) -> int:
     command = typer.main.get_command(app)
     try:
         code = command.main(arguments, prog_name="sourcewise", standalone_mode=False)
+    except StudyInterrupted as stop:  # the others leave nothing behind
+        return complain(str(stop), INTERRUPT)
     except typer.Exit as stop:
         code = stop.exit_code
     except typer.Abort:

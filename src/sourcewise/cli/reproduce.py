@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sourcewise.cli import options as o
-from sourcewise.cli.entry import INTERRUPT, complain
+from sourcewise.cli.entry import complain
 from sourcewise.cli.output import check_output
 from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.catalog import make_study
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.results import METHODS
-from sourcewise.experiments.runner import WorkerGone, run_study
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.runner import estimate as estimate_cost
+from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
+from sourcewise.runs import Lines, WorkerGone, in_words
 
 WINDOW = 900.0  # seconds; runs of one grid differ a lot
-REPORT_EVERY = 60.0  # seconds between lines where nobody watches a bar
 
 NO_OUTPUT = "Say where the results go with -o FILE (or ask for the cost alone with --estimate)."
 NOT_WRITTEN = (
     "{path} cannot be written: {error}. What is finished is kept, and the same command continues."
 )
-FAILED = 1
 KEPT = "Interrupted; finished runs are kept in {path}, and the same command continues."
+
+
+class StudyInterrupted(Exception):
+    """A study was interrupted, and what was finished is kept."""
 
 
 class StudyName(StrEnum):
@@ -121,7 +124,8 @@ def reproduce(
 ) -> None:
     """Run the paper's studies: its method, seven baselines, and our default beside them.
 
-    Killed at any moment it loses the run in progress; the same command continues.
+    Killed at any moment it loses what was in progress (with --jobs 1 a single run); the same
+    command continues.
 
     Example: sourcewise reproduce animals --data synthetic --runs 1 --only target=flippers
     --only corruption=label-bias --only p=1 -o results.sqlite
@@ -130,14 +134,14 @@ def reproduce(
         raise ValueError(NO_OUTPUT)
     check_output(output)
     wanted = Only(only or [])
-    listed = METHODS if methods is None else tuple(name.strip() for name in methods.split(","))
+    listed = METHODS if methods is None else map(str.strip, methods.split(","))
     chosen = make_study(
         study.value,
         data,
         folder=folder,
         repeats=runs,
         seed=seed,
-        methods=tuple(m for m in METHODS if m in listed) if set(listed) <= {*METHODS} else listed,
+        methods=tuple(dict.fromkeys(listed)),
         only=wanted,
     )
     if estimate:
@@ -152,25 +156,14 @@ def reproduce(
         with _progress(quiet):
             progress = run_study(chosen, output, wanted, jobs=jobs)
     except KeyboardInterrupt:
-        complain(KEPT.format(path=output))
-        raise typer.Exit(INTERRUPT) from None
+        raise StudyInterrupted(KEPT.format(path=output)) from None
     except WorkerGone as gone:
-        complain(str(gone))
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(complain(str(gone))) from None
     except sqlite3.Error as error:
-        complain(NOT_WRITTEN.format(path=output, error=error))
-        raise typer.Exit(FAILED) from None
+        raise typer.Exit(complain(NOT_WRITTEN.format(path=output, error=error))) from None
     if not quiet:
         runs_are = "run is" if progress.done == 1 else "runs are"
         print(f"{progress.done:,} {runs_are} in {output}.")
-
-
-def in_words(seconds: float) -> str:
-    """Say how long something takes."""
-    for unit, length in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 2.0 * length:
-            return f"{seconds / length:,.1f} {unit}"
-    return f"{seconds:.0f} seconds"
 
 
 @contextmanager
@@ -180,27 +173,5 @@ def _progress(quiet: bool) -> Iterator[None]:
         with progress_bars(quiet, WINDOW):
             yield
     else:
-        with listening(_Lines()):
+        with listening(Lines(partial(print, file=sys.stderr))):
             yield
-
-
-class _Lines:
-    """Says how far the runs are, at most once a minute."""
-
-    def __init__(self) -> None:
-        self.began: tuple[float, int] | None = None
-        self.said = 0.0
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        """Listen to one message."""
-        if stage != "runs":
-            return
-        now = time.monotonic()
-        if self.began is None:
-            self.began, self.said = (now, done), now
-        since, at_first = self.began
-        if now - self.said < REPORT_EVERY or done == at_first:
-            return
-        self.said = now
-        left = (now - since) / (done - at_first) * (total - done)
-        print(f"{done:,} of {total:,} runs, about {in_words(left)} left.", file=sys.stderr)

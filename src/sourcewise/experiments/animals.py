@@ -70,7 +70,7 @@ def read_animals(folder: Path, corruptions: tuple[str, ...] = tuple(IMAGE_FILES)
     if not folder.is_dir():
         raise ValueError(NO_FOLDER.format(path=folder))
     path = folder / FEATURES
-    X = _table(path)
+    X = _features(path)
     constant = np.flatnonzero((X[:1] == X).all(axis=0) & (X[0] != 0))
     if not len(constant):
         raise ValueError(NO_CONSTANT.format(path=path))
@@ -89,9 +89,8 @@ def check_same_rows(path: Path, clean: np.ndarray, corrupted: np.ndarray, seed: 
     """Refuse features of corrupted images that are not those of the same images, row by row."""
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(clean), size=min(SAMPLE, len(clean)), replace=False)
-    own, other = clean[rows].astype(np.float64), corrupted[rows].astype(np.float64)
     # A corruption may shift and scale all images alike: compare what is left after that.
-    own, other = _standardised(own), _standardised(other)
+    own, other = (_standardised(X[rows].astype(np.float64)) for X in (clean, corrupted))
     distance = (other**2).sum(axis=1)[:, None] + (own**2).sum(axis=1) - 2.0 * other @ own.T
     nearer = np.diag(distance) <= np.median(distance, axis=1)
     share = float(nearer.mean())
@@ -101,37 +100,37 @@ def check_same_rows(path: Path, clean: np.ndarray, corrupted: np.ndarray, seed: 
 
 def _standardised(X: np.ndarray) -> np.ndarray:
     deviation = X.std(axis=0)
-    return (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    result: np.ndarray = (X - X.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    return result
 
 
-def _table(path: Path) -> np.ndarray:
-    """Read a table of numbers in single precision."""
-    table = _array(path)
-    if table.ndim != 2 or table.dtype.kind not in "fiu":
-        raise ValueError(NOT_TABLE.format(path=path, ndim=table.ndim, dtype=table.dtype))
-    table = table.astype(np.float32, copy=False)
+def _features(path: Path) -> np.ndarray:
+    """Read features in single precision."""
+    table = _table(path, "fiu").astype(np.float32, copy=False)
     finite = np.isfinite(table).all(axis=1)
     if not finite.all():
         raise ValueError(NOT_FINITE.format(path=path, row=int(np.argmin(finite))))
     return table
 
 
-def _array(path: Path) -> np.ndarray:
+def _table(path: Path, kinds: str) -> np.ndarray:
+    """Read a table of numbers of some kinds, as NumPy calls them."""
     if not path.is_file():
         names = ", ".join([FEATURES, LABELS, *IMAGE_FILES.values()])
         raise ValueError(NO_FILE.format(path=path, names=names))
     try:
-        return np.load(path, allow_pickle=False)
+        table: np.ndarray = np.load(path, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         why = str(error).splitlines()[0].rstrip(".") if str(error) else "it ends too early"
         raise ValueError(NOT_ARRAY.format(path=path, why=why)) from error
+    if table.ndim != 2 or table.dtype.kind not in kinds:
+        raise ValueError(NOT_TABLE.format(path=path, ndim=table.ndim, dtype=table.dtype))
+    return table
 
 
 def _labels(folder: Path, n_rows: int) -> np.ndarray:
     path, expected = folder / LABELS, len(attribute_names())
-    labels = _array(path)
-    if labels.ndim != 2 or labels.dtype.kind not in "fiub":
-        raise ValueError(NOT_TABLE.format(path=path, ndim=labels.ndim, dtype=labels.dtype))
+    labels = _table(path, "fiub")
     if len(labels) != n_rows:
         raise ValueError(
             LABEL_ROWS.format(path=path, found=len(labels), features=FEATURES, expected=n_rows)
@@ -148,7 +147,7 @@ def _labels(folder: Path, n_rows: int) -> np.ndarray:
 
 
 def _corrupted(path: Path, clean: np.ndarray) -> np.ndarray:
-    table = _table(path)
+    table = _features(path)
     if table.shape != clean.shape:
         raise ValueError(
             OTHER_SHAPE.format(

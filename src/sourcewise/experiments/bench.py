@@ -29,8 +29,8 @@ from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.protocol import DEFAULT, PAPER
 from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.experiments.facts import Costs, Facts
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.per_source import ReferenceMoments, grams, local_models
-from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.space import Space, SpacePool, grouped
 
 FOLDS = 5
@@ -98,7 +98,7 @@ class Bench:
         y_test: np.ndarray,
         *,
         seed: int,
-        methods: tuple[str, ...] = METHODS,
+        methods: tuple[str, ...] = tuple(METHODS),
         tol: float = TOL,
     ):
         self.y, self.positive_test, self.methods, self.tol = y, y_test == 1, methods, tol

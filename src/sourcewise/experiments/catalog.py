@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sourcewise.experiments.animal_study import AnimalStudy
 from sourcewise.experiments.animals import IMAGE_FILES, read_animals
 from sourcewise.experiments.grid import Only
+from sourcewise.experiments.names import ALL_PRODUCTS, ANIMALS, METHODS, PRODUCTS, PUBLISHED
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
 from sourcewise.experiments.products import read_all, read_listed
-from sourcewise.experiments.results import METHODS
 from sourcewise.experiments.stand_ins import (
     make_animals,
     make_products,
@@ -18,14 +19,11 @@ from sourcewise.experiments.stand_ins import (
 )
 from sourcewise.experiments.study import Study
 
-STUDIES = ("products", "all-products", "animals")
-REPEATS = {"products": 1000, "all-products": 1, "animals": 100}
-STAND_INS = {
-    "products": ("fdu-mtl", "synthetic"),
-    "all-products": ("fdu-mtl", "synthetic"),
-    "animals": ("awa1", "synthetic"),
+STUDIES: dict[str, type[Study]] = {
+    PRODUCTS: BookStudy,
+    ALL_PRODUCTS: EveryProductStudy,
+    ANIMALS: AnimalStudy,
 }
-PUBLISHED = "published"  # the paper's own data, wherever their folder is
 GROUP_SIZE = {"awa1": 400}
 N_PRODUCTS = 957
 
@@ -43,7 +41,7 @@ def make_study(
     folder: Path | None = None,
     repeats: int | None = None,
     seed: int = 0,
-    methods: tuple[str, ...] = METHODS,
+    methods: tuple[str, ...] = tuple(METHODS),
     only: Only | None = None,
 ) -> Study:
     """Read the data and set up a study.
@@ -63,41 +61,30 @@ def make_study(
     only : Only, optional
         Files that no wanted run needs are not read.
     """
-    check_methods(methods)
-    stand_in = data in STAND_INS[study]  # ./awa1 is the folder of that name
-    if not stand_in and not Path(data).is_dir():
-        raise ValueError(
-            NO_SUCH_DATA.format(data=data, study=study, names=", ".join(STAND_INS[study]))
-        )
-    repeats = REPEATS[study] if repeats is None else repeats
-    name = data if stand_in else PUBLISHED
-    options = {"repeats": repeats, "seed": seed, "methods": methods}
-    if study == "animals":
-        wanted = tuple(
-            kind for kind in IMAGE_FILES if only is None or only.takes("corruption", kind)
-        )
-        if name == "awa1":
-            animals = read_awa1(folder)
-        elif name == "synthetic":
-            animals = make_animals()
-        else:
-            animals = read_animals(Path(data), wanted)
-        return AnimalStudy(animals, name, group_size=GROUP_SIZE.get(name, 500), **options)
-    if name == "fdu-mtl":
-        products = read_fdu_mtl(folder)
-    elif name == "synthetic":
-        products = make_products(N_PRODUCTS - 40 if study == "all-products" else 0)
-    elif study == "products":
-        products = read_listed(Path(data))
-    else:
-        products = read_all(Path(data))
-    if study == "products":
-        return BookStudy(products, name, **options)
-    return EveryProductStudy(products, name, **options)
-
-
-def check_methods(methods: tuple[str, ...]) -> None:
-    """Refuse names that no method has."""
     for method in methods:
         if method not in METHODS:
             raise ValueError(NO_SUCH_METHOD.format(method=method, known=", ".join(METHODS)))
+    stand_ins = ("awa1" if study == ANIMALS else "fdu-mtl", "synthetic")
+    name = data if data in stand_ins else PUBLISHED  # ./awa1 is the folder of that name
+    if name == PUBLISHED and not Path(data).is_dir():
+        names = ", ".join(stand_ins)
+        raise ValueError(NO_SUCH_DATA.format(data=data, study=study, names=names))
+    options: dict[str, Any] = {"seed": seed, "methods": methods}
+    if repeats is not None:
+        options["repeats"] = repeats
+    if study == ANIMALS and name in GROUP_SIZE:
+        options["group_size"] = GROUP_SIZE[name]
+    return STUDIES[study](_read(study, name, Path(data), folder, only or Only()), name, **options)
+
+
+def _read(study: str, name: str, published: Path, folder: Path | None, only: Only) -> Any:
+    if name == "awa1":
+        return read_awa1(folder)
+    if name == "fdu-mtl":
+        return read_fdu_mtl(folder)
+    if study == ANIMALS:
+        wanted = tuple(kind for kind in IMAGE_FILES if only.takes("corruption", kind))
+        return make_animals() if name == "synthetic" else read_animals(published, wanted)
+    if name == "synthetic":
+        return make_products(N_PRODUCTS - 40 if study == ALL_PRODUCTS else 0)
+    return read_listed(published) if study == PRODUCTS else read_all(published)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from sourcewise.experiments.names import (
     REFERENCE,
 )
 from sourcewise.experiments.study_errors import Studies, StudyErrors
-from sourcewise.experiments.summaries import summarise
+from sourcewise.experiments.summaries import Summary, span, summarise
 from sourcewise.experiments.tables import check_not_empty, studies_in_words
 
 MATPLOTLIB_MISSING = "Figures need matplotlib: pip install 'sourcewise[report]'."
@@ -43,7 +42,7 @@ STYLES: dict[str, tuple[str, str, Any]] = {
 MAIN = (PAPER, DEFAULT, REFERENCE, ALL_DATA)
 # "Excluded from the plot for clarity" (section 4.2).
 NOT_IN_FIGURE_1 = ("component median", "robust logistic")
-LOOKS = {
+LOOKS: dict[Any, Any] = {
     "font.size": 8,
     "axes.linewidth": 0.6,
     "axes.spines.top": False,
@@ -59,18 +58,8 @@ LOOKS = {
 FIRST_CHOICE = "black"  # the attribute that the paper shows
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure as files, and what a reader has to know about it.
-
-    Attributes
-    ----------
-    name : str
-        Of the files, without what says the format.
-    caption : str
-    files : dict of bytes
-        By format: "png", "svg".
-    """
+class Picture(NamedTuple):
+    """A figure: what its files are called, its caption, and its files by format."""
 
     name: str
     caption: str
@@ -89,10 +78,6 @@ def draw_figures(
         Attribute of figure 2; the paper's, "black", if there is one, else the first.
     share : float, optional
         p of figure 2; the largest there is (1 in the paper) unless told.
-
-    Returns
-    -------
-    list of Picture
     """
     try:
         import matplotlib
@@ -118,26 +103,23 @@ def _figure_1(study: StudyErrors, data: str) -> Picture:
     axes = figure.subplots()
     shown = [m for m in STYLES if m in study.methods and m not in NOT_IN_FIGURE_1]
     errors = np.array([study.of(method) for method in shown])
-    summaries = [
-        summarise(errors[:, :, :, k].reshape(len(shown), -1)) for k in range(len(study.numbers))
-    ]
+    summaries = [summarise(errors[:, :, :, k]) for k in range(len(study.numbers))]
     for m, method in enumerate(shown):
         mean = np.array([summary.mean[m] for summary in summaries])
         spread = np.array([summary.standard_error[m] for summary in summaries])
         _line(axes, study.numbers, mean, method)
-        colour = STYLES[method][0]
+        colour, alpha = STYLES[method][0], 0.16 if method in MAIN else 0.08
         low, high = mean - spread, mean + spread
-        alpha = 0.16 if method in MAIN else 0.08
         axes.fill_between(study.numbers, low, high, color=colour, alpha=alpha, linewidth=0)
     axes.set_xlabel("number n of non-books among the sources")
     axes.set_ylabel("mean classification error")
     axes.set_xticks(study.numbers)
     _legend(figure, axes)
-    left_out = [METHODS[m] for m in NOT_IN_FIGURE_1 if m in study.methods]
     caption = (
         f"Products (data: {data}): mean error against the number n of non-books, "
         f"{_runs(summaries)}; bands are one standard error each way."
     )
+    left_out = [METHODS[m] for m in NOT_IN_FIGURE_1 if m in study.methods]
     if left_out:
         caption += f" As in the paper, {' and '.join(left_out)} are left out for clarity."
     return Picture("figure-1", caption, _files(figure))
@@ -146,8 +128,7 @@ def _figure_1(study: StudyErrors, data: str) -> Picture:
 def _figure_2(study: StudyErrors, data: str, target: str | None, share: float | None) -> Picture:
     from matplotlib.figure import Figure
 
-    chosen = _target(study, target)
-    share = _share(study, share)
+    target, share = _target(study, target), _share(study, share)
     study = study.at_share(share)
     panels = study.corruptions
     columns = {1: 1, 2: 2, 4: 2}.get(len(panels), 3)
@@ -156,7 +137,7 @@ def _figure_2(study: StudyErrors, data: str, target: str | None, share: float | 
     figure = Figure(figsize=size, layout="constrained")
     all_axes = figure.subplots(rows, columns, squeeze=False)
     shown = [method for method in STYLES if method in study.methods]
-    errors = np.array([study.of(method)[0, :, :, study.targets.index(chosen)] for method in shown])
+    errors = np.array([study.of(method)[0, :, :, study.targets.index(target)] for method in shown])
     summaries = []
     for c, (corruption, axes) in enumerate(zip(panels, all_axes.flat, strict=False)):
         over_n = [summarise(errors[:, c, k]) for k in range(len(study.numbers))]
@@ -169,40 +150,37 @@ def _figure_2(study: StudyErrors, data: str, target: str | None, share: float | 
     figure.supylabel("mean classification error", fontsize=8.5)
     _legend(figure, all_axes[0, 0])
     caption = (
-        f"Animals (data: {data}), attribute {chosen!r}, p = {share:g}: mean error against the "
+        f"Animals (data: {data}), attribute {target!r}, p = {share:g}: mean error against the "
         f"number n of corrupted sources, {_runs(summaries)}; error bars are one standard deviation "
         "each way."
     )
     absent = [title for name, title in CORRUPTIONS.items() if name not in panels]
     if absent:
         caption += f" Not in the results, so without a panel: {', '.join(absent)}."
-    return Picture(f"figure-2-{_file_name(chosen)}-p{share:g}", caption, _files(figure))
+    plain = "".join(c if c.isalnum() or c in "-+." else "_" for c in target)
+    return Picture(f"figure-2-{plain}-p{share:g}", caption, _files(figure))
 
 
-def _panel(axes: Any, numbers: list[int], summaries: list[Any], shown: list[str]) -> None:
+def _panel(axes: Any, numbers: list[int], summaries: list[Summary], shown: list[str]) -> None:
     # Bars of methods with equal errors would hide each other: each stands a little to the side.
     width = max(numbers[-1] - numbers[0], 1) * 0.035
     for m, method in enumerate(shown):
         where = np.array(numbers) + width * (m - (len(shown) - 1) / 2) / max(len(shown) - 1, 1)
         mean = np.array([summary.mean[m] for summary in summaries])
         spread = np.array([summary.deviation[m] for summary in summaries])
-        axes.errorbar(
-            where,
-            mean,
-            yerr=spread,
-            fmt="none",
-            ecolor=STYLES[method][0],
-            elinewidth=0.7,
-            zorder=3 if method in MAIN else 2,
-        )
+        look = {"ecolor": STYLES[method][0], "elinewidth": 0.7, "zorder": 2 + (method in MAIN)}
+        axes.errorbar(where, mean, yerr=spread, fmt="none", **look)
         _line(axes, where, mean, method)
     axes.set_xticks([n for n in numbers if n != 55 or 59 not in numbers])
 
 
 def _line(axes: Any, where: Any, mean: np.ndarray, method: str) -> None:
     colour, marker, dashes = STYLES[method]
+    main = method in MAIN
     # Where the two methods agree, the thin line of one runs on the thick line of the other.
-    width = {PAPER: 2.4, DEFAULT: 1.1}.get(method, 1.5 if method in MAIN else 1.0)
+    width, size, order = {PAPER: (2.4, 5.6, 4), DEFAULT: (1.1, 3.2, 5)}.get(
+        method, (1.5 if main else 1.0, 4.0, 3 if main else 2)
+    )
     axes.plot(
         where,
         mean,
@@ -210,10 +188,10 @@ def _line(axes: Any, where: Any, mean: np.ndarray, method: str) -> None:
         marker=marker,
         linestyle=dashes,
         linewidth=width,
-        markersize={PAPER: 5.6, DEFAULT: 3.2}.get(method, 4.0),
+        markersize=size,
         markeredgecolor="white",
         markeredgewidth=0.3,
-        zorder={PAPER: 4, DEFAULT: 5}.get(method, 3 if method in MAIN else 2),
+        zorder=order,
         label=METHODS[method],
     )
 
@@ -242,26 +220,19 @@ def _share(study: StudyErrors, share: float | None) -> float:
     return share
 
 
-def _runs(summaries: list[Any]) -> str:
-    runs = sorted({summary.runs for summary in summaries if summary.runs})
-    if not runs:
+def _runs(summaries: list[Summary]) -> str:
+    there = [summary for summary in summaries if summary.runs]
+    if not there:
         return "no runs"
-    if runs[0] == runs[-1]:
-        return "1 run each" if runs[0] == 1 else f"{runs[0]} runs each"
-    return f"{runs[0]} to {runs[-1]} runs each"
-
-
-def _file_name(target: str) -> str:
-    return "".join(c if c.isalnum() or c in "-+." else "_" for c in target)
+    return "1 run each" if span(there) == "1" else f"{span(there)} runs each"
 
 
 def _files(figure: Any) -> dict[str, bytes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)
-    result = {}
-    for kind, how in {"png": {"dpi": 200}, "svg": {"metadata": {"Date": None}}}.items():
-        stream = io.BytesIO()
-        figure.savefig(stream, format=kind, **how)
-        result[kind] = stream.getvalue()
-    return result
+    formats: dict[str, dict[str, Any]] = {"png": {"dpi": 200}, "svg": {"metadata": {"Date": None}}}
+    streams = {kind: io.BytesIO() for kind in formats}
+    for kind, how in formats.items():
+        figure.savefig(streams[kind], format=kind, **how)
+    return {kind: stream.getvalue() for kind, stream in streams.items()}

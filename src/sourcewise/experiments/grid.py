@@ -62,38 +62,31 @@ class Only:
     """
 
     def __init__(self, texts: Sequence[str] = ()):
-        self.wanted: dict[str, set[str]] = {}
+        self.wanted: dict[str, list[str]] = {}
         for text in texts:
-            field, equals, values = text.partition("=")
-            field = field.strip()
-            if field not in Key._fields or not equals:
+            field, _, values = map(str.strip, text.partition("="))
+            listed = [value.strip() for value in values.split(",") if value.strip()]
+            if field not in Key._fields or not listed:
                 raise ValueError(BAD_ONLY.format(fields=", ".join(Key._fields), text=text))
-            listed = {value.strip() for value in values.split(",") if value.strip()}
-            if not listed:
-                raise ValueError(BAD_ONLY.format(fields=", ".join(Key._fields), text=text))
-            self.wanted.setdefault(field, set()).update(listed)
-
-    def check(self, known: Mapping[str, Sequence[Any]]) -> None:
-        """Refuse values that the study does not have."""
-        for field, values in self.wanted.items():
-            names = {_plain(field, value) for value in known[field]}
-            for value in sorted(values):
-                if _plain(field, value) not in names:
-                    shown = [_plain(field, each) for each in known[field]]
-                    if len(shown) > MOST_SHOWN:
-                        shown = [*shown[:MOST_SHOWN], "..."]
-                    raise ValueError(
-                        BAD_VALUE.format(field=field, value=value, known=", ".join(shown))
-                    )
+            self.wanted.setdefault(field, []).extend(listed)
 
     def takes(self, field: str, value: Any) -> bool:
         """Whether a value of a field is wanted."""
         wanted = self.wanted.get(field)
         return wanted is None or _plain(field, value) in {_plain(field, each) for each in wanted}
 
-    def pick(self, field: str, values: Sequence[Any]) -> list[Any]:
-        """Return the wanted ones of a field's values."""
-        return [value for value in values if self.takes(field, value)]
+    def part(self, grid: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+        """Return the wanted ones of a grid's values; values that it does not have are refused."""
+        for field, values in self.wanted.items():
+            known = [_plain(field, value) for value in grid[field]]
+            for value in sorted(values):
+                if _plain(field, value) not in known:
+                    shown = ", ".join(known[:MOST_SHOWN]) + ", ..." * (len(known) > MOST_SHOWN)
+                    raise ValueError(BAD_VALUE.format(field=field, value=value, known=shown))
+        return {
+            field: [value for value in values if self.takes(field, value)]
+            for field, values in grid.items()
+        }
 
 
 def _plain(field: str, value: Any) -> str:

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -119,7 +119,7 @@ def as_latex(sheet: Sheet) -> str:
                 *([] if block.start == 0 else [r"\par\medskip"]),
                 rf"\begin{{tabular}}{{| l || {' | '.join('c' * len(block))} |}}",
                 r"\hline",
-                _ampersands([table.corner, *(table.columns[k] for k in block)]),
+                _ampersands(map(_latex, [table.corner, *(table.columns[k] for k in block)])),
                 r"\hline\hline",
                 *(_latex_row(line, block) for line in table.lines),
                 r"\hline",
@@ -135,7 +135,7 @@ def _latex_row(line: Line, block: range) -> str:
         for k in block
     ]
     label = rf"\quad {IN_PAPER}" if line.printed else _latex(line.label)
-    return " & ".join([label, *cells]) + r" \\"
+    return _ampersands([label, *cells])
 
 
 FORMATS: dict[str, Callable[[Sheet], str]] = {"md": as_markdown, "csv": as_csv, "tex": as_latex}
@@ -182,8 +182,8 @@ def _pipes(cells: list[str]) -> str:
     return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
 
 
-def _ampersands(cells: list[str]) -> str:
-    return " & ".join(map(_latex, cells)) + r" \\"
+def _ampersands(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 SPECIAL = {

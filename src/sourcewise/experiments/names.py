@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 PRODUCTS, ALL_PRODUCTS, ANIMALS = "products", "all-products", "animals"
+# What settings call the data that the paper used; all else stands in for it.
+PUBLISHED = "published"
 PAPER, DEFAULT, REFERENCE, ALL_DATA = "paper", "default", "reference only", "all data"
 
-# In the order of the paper's tables.
+# Of the library's baselines those of the paper, in the order of its tables.
 BASELINES = {
     REFERENCE: "Reference only",
     ALL_DATA: "All data",

@@ -7,8 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-# What settings call the data that the paper used; all else stands in for it.
-PUBLISHED = "published"
+from sourcewise.experiments.names import PUBLISHED
 
 
 class Printed(NamedTuple):
@@ -35,18 +34,15 @@ def products_ranges() -> dict[str, tuple[float, float]]:
 
 def animals_numbers() -> dict[tuple[float, str | None, str, int], str]:
     """Tables of A/B/C, by p, corruption (None: all of them), baseline and n."""
-    content = _numbers()
-    numbers: list[int] = content["animals_n"]
-    result = {}
-    for share, tables in content["animals"].items():
-        for corruption, lines in tables.items():
-            over_all = corruption == "all"
-            for baseline, line in lines.items():
-                cells = zip(numbers if over_all else numbers[1:], line.split(), strict=True)
-                for number, cell in cells:
-                    key = (float(share), None if over_all else corruption, baseline, number)
-                    result[key] = cell
-    return result
+    numbers: list[int] = _numbers()["animals_n"]
+    return {
+        (float(share), None if corruption == "all" else corruption, baseline, number): cell
+        for share, tables in _numbers()["animals"].items()
+        for corruption, lines in tables.items()
+        for baseline, line in lines.items()
+        # Tables of one corruption have no column for n = 0.
+        for number, cell in zip(numbers[corruption != "all" :], line.split(), strict=True)
+    }
 
 
 @cache

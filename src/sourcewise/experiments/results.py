@@ -1,40 +1,43 @@
-"""Results of an experiment: one SQLite file that survives being killed at any moment."""
+"""Results of a study: one SQLite file that survives being killed and notices being damaged.
+
+Every row carries a checksum, and one line says how many rows there are and what the settings come
+to: a bit that flips on the disk is noticed when the file is read or continued.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
-import numpy as np
+from sourcewise.progress import counter
 
-METHODS = (
-    "paper",
-    "reference only",
-    "all data",
-    "geometric median",
-    "component median",
-    "probability median",
-    "robust logistic",
-    "source normalized",
-    "default",
-)
+BATCH = 100_000  # rows in memory at a time
 
 IN_USE = "{path} is in use by another process; wait until it has ended, or give another file."
 CANNOT = "{path} cannot be read or written: {error}."
-TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 NOT_RESULTS = "{path} is not a file of results; give one that 'sourcewise reproduce' has written."
 NO_RESULTS = "There is no file of results {path}; 'sourcewise reproduce' writes one."
+OLD = "{path} was written before results had checksums; run the study again, into another file."
+DAMAGED = (
+    "{path} is damaged: what is in it is not what was written; take a copy that is whole, or run "
+    "the study again, into another file."
+)
 OTHER_SETTINGS = (
     "{path} holds results of other settings ({key}: {theirs!r} there, {ours!r} now); results are "
     "not mixed, so choose another file."
 )
 
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS results (
+# One journal file beside the results while a batch is written, none in between.
+PRAGMAS = ("PRAGMA journal_mode = DELETE", "PRAGMA synchronous = FULL")
+SCHEMA = (
+    "CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE seal (rows INTEGER NOT NULL, settings INTEGER NOT NULL)",
+    "INSERT INTO seal VALUES (0, 0)",
+    """CREATE TABLE results (
     study TEXT NOT NULL,
     target TEXT NOT NULL,
     corruption TEXT NOT NULL,
@@ -47,9 +50,10 @@ CREATE TABLE IF NOT EXISTS results (
     C REAL,
     cpu_seconds REAL NOT NULL,
     seed INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
     PRIMARY KEY (study, target, corruption, n, p, repeat, method)
-) WITHOUT ROWID;
-"""
+) WITHOUT ROWID""",
+)
 
 
 class Row(NamedTuple):
@@ -69,7 +73,7 @@ class Row(NamedTuple):
         Share of a corrupted source's rows that are; 1 in the products studies.
     repeat : int
     method : str
-        One of `METHODS`.
+        One of `names.METHODS`.
     error : float
         Share of the test rows that are misclassified.
     trade_off : float
@@ -97,76 +101,29 @@ class Row(NamedTuple):
 
 
 KEY = Row._fields[:7]
-DTYPES: dict[str, Any] = {
-    "study": np.str_,
-    "target": np.str_,
-    "corruption": np.str_,
-    "n": np.int64,
-    "p": np.float64,
-    "repeat": np.int64,
-    "method": np.str_,
-    "error": np.float64,
-    "trade_off": np.float64,
-    "C": np.float64,
-    "cpu_seconds": np.float64,
-    "seed": np.int64,
-}
+
+COLUMNS = get_type_hints(Row)
 
 
-@dataclass(frozen=True)
-class Results:
-    """All that a file of results holds.
+@contextmanager
+def reading(path: Path) -> Iterator[tuple[dict[str, str], Iterator[list[tuple[Any, ...]]]]]:
+    """Give the settings and the rows, batch by batch, in the order of the key.
 
-    Attributes
-    ----------
-    settings : dict of str
-        What was run: version, study, protocol, data and their fingerprint, sizes, seed.
-    columns : dict of arrays of shape (n_rows,)
-        By the names of `Row`, in the order of the key.
+    The paper's grid has eleven million rows: no list of all. NaN comes as None.
     """
-
-    settings: dict[str, str]
-    columns: dict[str, np.ndarray]
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.columns["method"])
-
-
-def read_results(path: str | Path) -> Results:
-    """Read a file of results, finished or not.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    Results
-    """
-    path = Path(path)
     if not path.is_file():
         raise ValueError(NO_RESULTS.format(path=path))
-    try:
+    with _explaining(path):
         connection = sqlite3.connect(path, timeout=60.0)
         try:
-            settings = dict(connection.execute("SELECT key, value FROM settings"))
-            rows = connection.execute(
-                f"SELECT {', '.join(Row._fields)} FROM results ORDER BY {', '.join(KEY)}"
-            ).fetchall()
+            connection.execute("BEGIN")  # all that is read is of one moment
+            _check_tables(path, connection, new_is_fine=False)
+            yield _settings(path, connection), _batches(path, connection)
         finally:
             connection.close()
-    except sqlite3.DatabaseError as error:
-        raise ValueError(refusal(path, error)) from error
-    by_field = list(zip(*rows, strict=True)) if rows else [()] * len(Row._fields)
-    columns = {
-        name: np.array([np.nan if v is None else v for v in values], dtype=DTYPES[name])
-        for name, values in zip(Row._fields, by_field, strict=True)
-    }
-    return Results(settings, columns)
 
 
-class ResultsFile:
+class ResultsFile(AbstractContextManager["ResultsFile"]):
     """An open file of results, for the one process that writes to it.
 
     Rows appear in whole batches or not at all, whatever happens to the process or the machine.
@@ -181,30 +138,27 @@ class ResultsFile:
 
     def __init__(self, path: Path, settings: Mapping[str, str]):
         self.path = path
-        try:
+        is_new = not path.exists()
+        with _explaining(path):
             self._connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
-        except sqlite3.OperationalError as error:
-            raise ValueError(f"{path} cannot be written: {error}.") from error
-        try:
-            self._open(dict(settings))
-        except sqlite3.DatabaseError as error:
-            self.close()
-            raise ValueError(refusal(path, error)) from error
-        except BaseException:
-            self.close()
-            raise
+            try:
+                self._open(dict(settings))
+            except BaseException:
+                self.close()
+                if is_new and path.exists() and not path.stat().st_size:
+                    path.unlink()  # a full disk leaves no empty file behind
+                raise
 
     def _open(self, settings: dict[str, str]) -> None:
-        # One journal file beside the results while a batch is written, none in between.
-        self._connection.execute("PRAGMA journal_mode = DELETE")
-        self._connection.execute("PRAGMA synchronous = FULL")
+        for pragma in PRAGMAS:
+            self._connection.execute(pragma)
         with self._transaction():
-            tables = {name for (name,) in self._connection.execute(TABLES)}
-            if tables and not {"settings", "results"} <= tables:
-                raise ValueError(NOT_RESULTS.format(path=self.path))
-            for statement in SCHEMA.split(";"):
-                self._connection.execute(statement)
-            known = dict(self._connection.execute("SELECT key, value FROM settings"))
+            if _check_tables(self.path, self._connection, new_is_fine=True):
+                for statement in SCHEMA:
+                    self._connection.execute(statement)
+                known = {}
+            else:
+                known = _settings(self.path, self._connection)
             for key in sorted({*known} & {*settings}):
                 if known[key] != settings[key]:
                     raise ValueError(
@@ -215,13 +169,20 @@ class ResultsFile:
             # A later part of a study may need data that an earlier one did not read.
             added = [item for item in settings.items() if item[0] not in known]
             self._connection.executemany("INSERT INTO settings VALUES (?, ?)", added)
+            seal = _checksum(sorted((known | settings).items()))
+            self._connection.execute("UPDATE seal SET settings = ?", (seal,))
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._connection)
-
-    def __enter__(self) -> ResultsFile:
-        """Return itself."""
-        return self
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Execute all statements inside, or none of them."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
 
     def __exit__(self, *_: Any) -> None:
         """Close the file."""
@@ -232,15 +193,80 @@ class ResultsFile:
         self._connection.close()
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Write rows, all or none; those already there are replaced."""
-        plain = [tuple(None if v != v else v for v in row) for row in rows]  # NaN is NULL
-        marks = ", ".join("?" * len(Row._fields))
+        """Write rows, all or none; those already there stay as they are."""
+        marks = ", ".join("?" * (len(COLUMNS) + 1))
+        statement = f"INSERT INTO results VALUES ({marks}) ON CONFLICT DO NOTHING"
         with self._transaction():
-            self._connection.executemany(f"INSERT OR REPLACE INTO results VALUES ({marks})", plain)
+            added = 0
+            for row in map(_as_stored, rows):
+                added += self._connection.execute(statement, (*row, _checksum(row))).rowcount
+            self._connection.execute("UPDATE seal SET rows = rows + ?", (added,))
 
     def keys(self) -> set[tuple[Any, ...]]:
         """Keys of all rows there are: study, target, corruption, n, p, repeat, method."""
-        return set(self._connection.execute(f"SELECT {', '.join(KEY)} FROM results"))
+        with _explaining(self.path):
+            batches = _batches(self.path, self._connection)
+            return {row[: len(KEY)] for batch in batches for row in batch}
+
+
+def _as_stored(row: Row) -> tuple[Any, ...]:
+    """Turn values into what SQLite will give back; NaN is NULL."""
+    return tuple(
+        None if value is None or value != value else kind(value)
+        for value, kind in zip(row, COLUMNS.values(), strict=True)
+    )
+
+
+def _checksum(values: Any) -> int:
+    return zlib.crc32(repr(values).encode())
+
+
+def _check_tables(path: Path, connection: sqlite3.Connection, *, new_is_fine: bool) -> bool:
+    """Refuse a file of something else; returns whether there is nothing in it."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+    tables = {name for (name,) in connection.execute(query)}
+    if not tables and new_is_fine:
+        return True
+    if not {"settings", "results"} <= tables:
+        raise ValueError(NOT_RESULTS.format(path=path))
+    if "seal" not in tables:
+        # Another program's tables of these names have no such columns.
+        connection.execute(f"SELECT {', '.join(COLUMNS)} FROM results LIMIT 1")
+        raise ValueError(OLD.format(path=path))
+    return False
+
+
+def _settings(path: Path, connection: sqlite3.Connection) -> dict[str, str]:
+    settings = dict(connection.execute("SELECT key, value FROM settings"))
+    if connection.execute("SELECT settings FROM seal").fetchall() != [
+        (_checksum(sorted(settings.items())),)
+    ]:
+        raise ValueError(DAMAGED.format(path=path))
+    return settings
+
+
+def _batches(path: Path, connection: sqlite3.Connection) -> Iterator[list[tuple[Any, ...]]]:
+    ((total,),) = connection.execute("SELECT rows FROM seal")
+    fields = ", ".join([*COLUMNS, "checksum"])
+    cursor = connection.execute(f"SELECT {fields} FROM results ORDER BY {', '.join(KEY)}")
+    more, found = counter("results", total), 0
+    while batch := cursor.fetchmany(BATCH):
+        rows = [row[:-1] for row in batch]
+        if any(_checksum(row) != told[-1] for row, told in zip(rows, batch, strict=True)):
+            raise ValueError(DAMAGED.format(path=path))
+        found += len(rows)
+        more(len(rows))
+        yield rows
+    if found != total:
+        raise ValueError(DAMAGED.format(path=path))
+
+
+@contextmanager
+def _explaining(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise ValueError(refusal(path, error)) from error
 
 
 def refusal(path: Path, error: sqlite3.DatabaseError) -> str:
@@ -250,17 +276,6 @@ def refusal(path: Path, error: sqlite3.DatabaseError) -> str:
         return IN_USE.format(path=path)
     if name.startswith(("SQLITE_IOERR", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_CANTOPEN")):
         return CANNOT.format(path=path, error=error)
+    if name.startswith("SQLITE_CORRUPT") or "decode" in str(error):
+        return DAMAGED.format(path=path)
     return NOT_RESULTS.format(path=path)
-
-
-class _Transaction:
-    """All statements inside, or none of them."""
-
-    def __init__(self, connection: sqlite3.Connection):
-        self.connection = connection
-
-    def __enter__(self) -> None:
-        self.connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: Any, *_: Any) -> None:
-        self.connection.execute("COMMIT" if kind is None else "ROLLBACK")

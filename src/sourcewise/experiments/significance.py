@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class Counts(NamedTuple):
         return f"{self.better}/{self.equal}/{self.worse}" if self.cells else "–"
 
 
-def significance(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+def significance(ours: Any, theirs: Any) -> np.ndarray:
     """Compare the errors of two methods, cell by cell.
 
     A method is significantly better if the difference of the mean errors is larger than the sum of
@@ -60,44 +60,22 @@ def significance(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     >>> significance([[0.1, 0.2], [0.1, 0.2]], [[0.5, 0.6], [0.2, 0.3]])
     array([1., 0.])
     """
-    ours, theirs = np.asarray(ours, float), np.asarray(theirs, float)
-    there = ~np.isnan(ours)
-    comparable = (there == ~np.isnan(theirs)).all(axis=1) & (there.sum(axis=1) >= 2)
-    result = np.full(len(ours), np.nan)
-    our_mean, our_spread = _mean_and_deviation(ours[comparable])
-    their_mean, their_spread = _mean_and_deviation(theirs[comparable])
-    gap = their_mean - our_mean
-    result[comparable] = np.where(np.abs(gap) > our_spread + their_spread, np.sign(gap), 0.0)
+    both = np.array([ours, theirs], dtype=float)
+    there = ~np.isnan(both)
+    comparable = (there[0] == there[1]).all(axis=1) & (there[0].sum(axis=1) >= 2)
+    result = np.full(len(comparable), np.nan)
+    if comparable.any():
+        mean = np.nanmean(both[:, comparable], axis=2)
+        deviations = np.nanstd(both[:, comparable], axis=2, ddof=1).sum(axis=0)
+        gap = mean[1] - mean[0]
+        result[comparable] = np.where(np.abs(gap) > deviations, np.sign(gap), 0.0)
     return result
 
 
-def count(ours: np.ndarray, theirs: np.ndarray) -> Counts:
-    """Count A/B/C of two methods over cells.
-
-    Parameters
-    ----------
-    ours, theirs : arrays of shape (n_cells, n_repeats)
-        As for :func:`significance`; all columns together are the repeats asked for.
-
-    Returns
-    -------
-    Counts
-    """
+def count(ours: Any, theirs: Any) -> Counts:
+    """Count A/B/C over cells; arguments as for :func:`significance`."""
     outcome = significance(ours, theirs)
+    missing = np.isnan(outcome)
     incomplete = np.isnan(np.asarray(ours, float)).any(axis=1)
-    return Counts(
-        better=int((outcome == 1).sum()),
-        equal=int((outcome == 0).sum()),
-        worse=int((outcome == -1).sum()),
-        missing=int(np.isnan(outcome).sum()),
-        partial=int((incomplete & ~np.isnan(outcome)).sum()),
-    )
-
-
-def _mean_and_deviation(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Per row, of the values that are there: at least two in each."""
-    there = ~np.isnan(errors)
-    number = there.sum(axis=1)
-    mean = np.where(there, errors, 0.0).sum(axis=1) / number
-    squares = np.where(there, (errors - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    return mean, np.sqrt(squares / (number - 1))
+    better, equal, worse = (int((outcome == sign).sum()) for sign in (1, 0, -1))
+    return Counts(better, equal, worse, int(missing.sum()), int((incomplete & ~missing).sum()))

@@ -25,7 +25,7 @@ class GroupSplit:
     Attributes
     ----------
     groups : int array of shape (n_groups, group_size)
-        Row numbers; group 0 is the reference (all groups are dealt at random).
+        Row numbers; group 0 is the reference.
     test : int array
     order : int array of shape (n_groups - 1,)
         Groups in the order in which they are corrupted: the sources corrupted for a small n are

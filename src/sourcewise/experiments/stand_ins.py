@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -98,27 +99,20 @@ def _read(name: str, folder: Path | None, wanted: tuple[str, ...]) -> dict[str, 
     path = _find(name, folder)
     try:
         with np.load(path, allow_pickle=False) as archive:
-            missing = [array for array in wanted if array not in archive.files]
-            if missing:
-                raise ValueError(MISSING_ARRAY.format(path=path, array=missing[0], name=name))
-            return {array: archive[array] for array in wanted}
-    except ValueError as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise ValueError(NOT_ARCHIVE.format(path=path, name=name, why=error)) from error
-    except (OSError, EOFError, AttributeError) as error:
-        why = "it is not an archive of arrays"
+            arrays = {array: archive[array] for array in wanted if array in archive.files}
+    except (ValueError, OSError, EOFError, AttributeError, BadZipFile) as error:
+        why = error if isinstance(error, ValueError) else "it is not an archive of arrays"
         raise ValueError(NOT_ARCHIVE.format(path=path, name=name, why=why)) from error
+    for array in wanted:
+        if array not in arrays:
+            raise ValueError(MISSING_ARRAY.format(path=path, array=array, name=name))
+    return arrays
 
 
 def _find(name: str, folder: Path | None) -> Path:
     """Find the file in the folder given, the one of the environment, or the usual places."""
-    if folder is not None:
-        tried = [folder]
-    else:
-        variable = os.environ.get(VARIABLE)
-        tried = [Path(variable)] if variable else []
-        tried += [Path(place) for place in PLACES]
+    usual = [os.environ.get(VARIABLE), *PLACES]
+    tried = [folder] if folder is not None else [Path(place) for place in usual if place]
     for place in tried:
         for candidate in (place / FILES[name], place / Path(FILES[name]).name):
             if candidate.is_file():

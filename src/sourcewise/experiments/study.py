@@ -1,34 +1,104 @@
-"""What every study has in common: the contract with the runner, settings, rows of results."""
+"""What every study has in common: settings, the part that is wanted, rows of results."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
-from sourcewise.experiments.bench import TOL, Outcome
-from sourcewise.experiments.facts import Costs
+from sourcewise.experiments.bench import TOL, Bench, Outcome
 from sourcewise.experiments.grid import Key, Only, Task
+from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.results import Row
+from sourcewise.experiments.splits import repeat_seed
+
+Costs = Mapping[str, float]
 
 
-class Study(Protocol):
-    """What the runner needs to know of a study."""
+@dataclass
+class Study:
+    """A study to be run.
 
-    name: str
-    seed: int
-    methods: tuple[str, ...]
+    Attributes
+    ----------
+    data : object
+    data_name : str
+        Of the data, in results.
+    repeats : int
+    seed : int
+    methods : tuple of str
+        Which of `METHODS` to run.
+    """
+
+    name: ClassVar[str]
+    data: Any
+    data_name: str
+    _: KW_ONLY
+    repeats: int
+    seed: int = 0
+    methods: tuple[str, ...] = tuple(METHODS)
 
     def settings(self) -> dict[str, str]:
         """Say what determines the numbers; results of other settings are not mixed with them."""
+        from sourcewise import __version__
+
+        return {
+            "sourcewise": __version__,
+            "study": self.name,
+            "data": self.data_name,
+            "protocol": "paper",
+            "precision": "float32",
+            "tolerance": f"{TOL:g}",
+            "seed": str(self.seed),
+        }
+
+    def grid(self) -> dict[str, Sequence[Any]]:
+        """Return all values of each field of a key."""
+        raise NotImplementedError
 
     def tasks(self, only: Only) -> list[Task]:
         """Return all that is wanted, in the order to be run."""
+        raise NotImplementedError
 
     def run(self, task: Task) -> Iterator[list[Row]]:
         """Compute the runs of a task; yields the rows of one run after the other."""
+        raise NotImplementedError
+
+    def bench(
+        self, X: np.ndarray, y: np.ndarray, own: np.ndarray, test: np.ndarray, repeat: int
+    ) -> Bench:
+        """Set up the methods: ``own`` are the reference's rows, ``test`` those to test on."""
+        seed = repeat_seed(self.seed, repeat)
+        return Bench(X[own], y[own], X[test], y[test], seed=seed, methods=self.methods)
+
+    def rows(
+        self,
+        keys: Sequence[Key],
+        found: tuple[dict[str, Outcome], Costs],
+        *shared: tuple[Costs, int],
+    ) -> list[Row]:
+        """Return one run's rows, under each of its keys.
+
+        ``found`` is what `Bench.run` returns; ``shared`` are costs and how many runs share them.
+        """
+        outcomes, own = found
+        bills = [(own, 1), *shared]
+        spent = {m: sum(costs.get(m, 0.0) / n for costs, n in bills) for m in outcomes}
+        return [
+            Row(
+                self.name,
+                *key,
+                method,
+                *(outcome.error, outcome.trade_off, outcome.C),
+                cpu_seconds=spent[method] / len(keys),
+                seed=repeat_seed(self.seed, key.repeat),
+            )
+            for key in keys
+            for method, outcome in outcomes.items()
+        ]
 
 
 def fingerprint(*arrays: np.ndarray) -> str:
@@ -36,56 +106,5 @@ def fingerprint(*arrays: np.ndarray) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.shape}{array.dtype.str}".encode())
-        digest.update(np.ascontiguousarray(array))
+        digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:16]
-
-
-def common_settings(study: Any) -> dict[str, str]:
-    """Return the settings that no study is without."""
-    from sourcewise import __version__
-
-    return {
-        "sourcewise": __version__,
-        "study": study.name,
-        "data": study.data_name,
-        "protocol": "paper",
-        "precision": "float32",
-        "tolerance": f"{TOL:g}",
-        "seed": str(study.seed),
-    }
-
-
-def share(costs: Costs, n_runs: int) -> Costs:
-    """Share costs out among runs."""
-    return Costs({method: seconds / max(n_runs, 1) for method, seconds in costs.items()})
-
-
-def add(first: Costs, second: Costs) -> Costs:
-    """Add costs up."""
-    return Costs({m: first.get(m, 0.0) + second.get(m, 0.0) for m in {*first, *second}})
-
-
-def run_rows(
-    study: Study,
-    keys: Sequence[Key],
-    seed: int,
-    outcomes: dict[str, Outcome],
-    costs: Costs,
-    shared: Costs,
-) -> list[Row]:
-    """Return one run's rows, under each of its keys."""
-    spent = add(costs, shared)
-    return [
-        Row(
-            study.name,
-            *key,
-            method,
-            outcome.error,
-            outcome.trade_off,
-            outcome.C,
-            spent[method] / len(keys),
-            seed,
-        )
-        for key in keys
-        for method, outcome in outcomes.items()
-    ]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sourcewise.experiments.names import CORRUPTIONS, METHODS, in_order
-from sourcewise.experiments.results import NO_RESULTS, Row, refusal
-from sourcewise.progress import counter
+from sourcewise.experiments.results import Row, reading
 
 # Of a row: its key and its error.
 FIELDS = Row._fields[: Row._fields.index("error") + 1]
-BATCH = 100_000
+AXES = ("method", "p", "corruption", "n", "target", "repeat")
 
 
 @dataclass(frozen=True)
@@ -41,9 +39,10 @@ class StudyErrors:
 
     def of(self, method: str) -> np.ndarray:
         """Errors of one method; all NaN for a method that was not run."""
-        if method in self.methods:
-            return self.values[self.methods.index(method)]
-        return np.full(self.values.shape[1:], np.nan)
+        if method not in self.methods:
+            return np.full(self.values.shape[1:], np.nan)
+        errors: np.ndarray = self.values[self.methods.index(method)]
+        return errors
 
     def at_share(self, share: float) -> StudyErrors:
         """Keep the runs at one p, and of the axes what has runs at that p."""
@@ -51,114 +50,63 @@ class StudyErrors:
         there = ~np.isnan(part)
         corruptions = np.flatnonzero(there.any(axis=(0, 1, 3, 4, 5)))
         numbers = np.flatnonzero(there.any(axis=(0, 1, 2, 4, 5)))
-        return StudyErrors(
-            self.methods,
-            [share],
-            [self.corruptions[k] for k in corruptions],
-            [self.numbers[k] for k in numbers],
-            self.targets,
-            self.repeats,
-            part[:, :, corruptions][:, :, :, numbers],
+        return replace(
+            self,
+            shares=[share],
+            corruptions=[self.corruptions[k] for k in corruptions],
+            numbers=[self.numbers[k] for k in numbers],
+            values=part[:, :, corruptions][:, :, :, numbers],
         )
 
 
 @dataclass(frozen=True)
 class Studies:
-    """What a file of results holds.
-
-    Attributes
-    ----------
-    settings : dict of str
-    errors : dict of StudyErrors
-        By the name of the study.
-    """
+    """What a file of results holds: its settings, and the errors of each study by its name."""
 
     settings: dict[str, str]
     errors: dict[str, StudyErrors]
 
 
 def read_studies(path: Path) -> Studies:
-    """Read the errors of a file of results, finished or not.
-
-    The paper's grid has eleven million rows: they are laid out as they come, without a list of all.
-
-    Parameters
-    ----------
-    path : Path
-    """
-    if not path.is_file():
-        raise ValueError(NO_RESULTS.format(path=path))
-    try:
-        connection = sqlite3.connect(path, timeout=60.0)
-        try:
-            settings = dict(connection.execute("SELECT key, value FROM settings"))
-            (total,) = connection.execute("SELECT COUNT(*) FROM results").fetchone()
-            rows = connection.execute(f"SELECT {', '.join(FIELDS)} FROM results")
-            return Studies(settings, arrange(_batches(rows, total)))
-        finally:
-            connection.close()
-    except sqlite3.DatabaseError as error:
-        raise ValueError(refusal(path, error)) from error
+    """Read the errors of a file of results, finished or not."""
+    with reading(path) as (settings, batches):
+        return Studies(settings, arrange(batches))
 
 
 def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErrors]:
-    """Lay rows out as arrays, a study each.
-
-    Parameters
-    ----------
-    batches : iterable of sequences of rows
-        A row is a tuple by the names of `FIELDS`.
-    """
+    """Lay rows out as arrays, a study each; a row is a tuple that starts with `FIELDS`."""
     met: dict[str, dict[Any, int]] = {name: {} for name in FIELDS[:-1]}
     codes: dict[str, list[np.ndarray]] = {name: [] for name in met}
     errors = []
     for batch in batches:
-        columns = dict(zip(FIELDS, zip(*batch, strict=True), strict=True))
+        columns = dict(zip(FIELDS, zip(*batch, strict=True), strict=False))
         for name, known in met.items():
             places = (known.setdefault(value, len(known)) for value in columns[name])
             codes[name].append(np.fromiter(places, np.int32, len(batch)))
         errors.append(np.array(columns["error"], dtype=np.float64))
     if not errors:
         return {}
-    place = {name: np.concatenate(codes.pop(name)) for name in met}
+    code = {name: np.concatenate(codes.pop(name)) for name in met}
     error = np.concatenate(errors)
-    return {
-        study: _one_study(met, place, error, place["study"] == code)
-        for study, code in met["study"].items()
-    }
+    studies = {}
+    for study, number in met["study"].items():
+        mine = code["study"] == number
+        axes = [_axis(name, met[name], code[name][mine]) for name in AXES]
+        methods, shares, corruptions, numbers, targets, repeats = (values for values, _ in axes)
+        cube = np.full([len(values) for values, _ in axes], np.nan)
+        cube[tuple(place for _, place in axes)] = error[mine]
+        studies[study] = StudyErrors(methods, shares, corruptions, numbers, targets, repeats, cube)
+    return studies
 
 
-def _one_study(
-    met: dict[str, dict[Any, int]],
-    place: dict[str, np.ndarray],
-    error: np.ndarray,
-    rows: np.ndarray,
-) -> StudyErrors:
-    axes, positions = [], []
-    for name in ("method", "p", "corruption", "n", "target", "repeat"):
-        code = place[name][rows]
-        used = np.bincount(code, minlength=len(met[name])) > 0
-        values = _ordered(name, [value for value, k in met[name].items() if used[k]])
-        position = np.zeros(len(met[name]), dtype=np.int32)
-        for k, value in enumerate(values):
-            position[met[name][value]] = k
-        axes.append(values)
-        positions.append(position[code])
-    cube = np.full([len(values) for values in axes], np.nan)
-    cube[tuple(positions)] = error[rows]
-    return StudyErrors(*axes, values=cube)
-
-
-def _ordered(name: str, values: list[Any]) -> list[Any]:
-    if name == "method":
-        return in_order(METHODS, values)
-    if name == "corruption":
-        return in_order(CORRUPTIONS, values)
-    return sorted(values, reverse=name == "p")  # the paper starts with p = 1
-
-
-def _batches(rows: sqlite3.Cursor, total: int) -> Iterator[list[tuple[Any, ...]]]:
-    more = counter("results", total)
-    while batch := rows.fetchmany(BATCH):
-        yield batch
-        more(len(batch))
+def _axis(name: str, met: dict[Any, int], code: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """Values that occur, in order, and which of them each row has."""
+    known = list(met)
+    values = [known[k] for k in np.unique(code)]
+    if name in ("method", "corruption"):
+        values = in_order(METHODS if name == "method" else CORRUPTIONS, values)
+    else:
+        values.sort(reverse=name == "p")  # the paper starts with p = 1
+    place = np.zeros(len(known), dtype=np.int32)
+    place[[met[value] for value in values]] = np.arange(len(values))
+    return values, place[code]

@@ -33,14 +33,16 @@ def summarise(errors: np.ndarray) -> Summary:
 
     Parameters
     ----------
-    errors : array of shape (n_methods, n_runs)
-        NaN for a run that is not there. Methods without any run do not count.
+    errors : array of shape (n_methods, ...)
+        A run has the same place for all methods; NaN where it is not there. Methods without any
+        run do not count.
 
     Examples
     --------
     >>> summarise(np.array([[0.25, 0.75, 0.1], [0.5, 1.0, np.nan]])).mean
     array([0.5 , 0.75])
     """
+    errors = errors.reshape(len(errors), -1)
     there = ~np.isnan(errors)
     methods = there.any(axis=1)
     common = there[methods].all(axis=0) & methods.any()
@@ -53,3 +55,9 @@ def summarise(errors: np.ndarray) -> Summary:
         deviation[methods] = errors[methods][:, common].std(axis=1, ddof=1)
     left_out = int((there.any(axis=0) & ~common).sum())
     return Summary(mean, deviation, deviation / np.sqrt(max(runs, 1)), runs, left_out)
+
+
+def span(summaries: list[Summary]) -> str:
+    """Say how many runs the means rest on, from the fewest to the most."""
+    fewest, most = (f(summary.runs for summary in summaries) for f in (min, max))
+    return str(fewest) if fewest == most else f"{fewest} to {most}"
