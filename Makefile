@@ -33,6 +33,7 @@ bench: .venv/.dev-ready
 	$(BIN)/python -m benchmarks.weights --json bench-results/weights.json
 	$(BIN)/python -m benchmarks.training --exactness --json bench-results/training.json
 	$(BIN)/python -m benchmarks.baselines --json bench-results/baselines.json
+	$(BIN)/python -m benchmarks.add_source --json bench-results/add_source.json
 	$(BIN)/python -m benchmarks.growth --json bench-results/growth.json
 
 clean:

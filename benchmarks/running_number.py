@@ -12,13 +12,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Collection
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from sourcewise import SourceWeightedClassifier
-from sourcewise.estimators.pool import LARGEST
+from sourcewise.core.choices import DEFAULT
 
 TRUSTED, SOURCES, ROWS, BAD, TEST = 80, 8, 100, 4, 2000
 GOLD = "gold"
@@ -28,9 +29,9 @@ FORMER_LIMIT = 1e6
 CUT_OFF, IN_TRAINING_ONLY = "cut off at 100", "cut off at 100, in training only"
 # Name: which rows, where lambda is fixed, where features are cut off.
 METHODS = {
-    "reference only": ("all", 0.0, LARGEST),
-    "clean sources alone": ("clean", np.inf, LARGEST),
-    CUT_OFF: ("all", "cv", LARGEST),
+    "reference only": ("all", 0.0, DEFAULT.largest),
+    "clean sources alone": ("clean", np.inf, DEFAULT.largest),
+    CUT_OFF: ("all", "cv", DEFAULT.largest),
     "cut off at a million": ("all", "cv", FORMER_LIMIT),
 }
 
@@ -66,7 +67,8 @@ def one_draw(seed: int, methods: Collection[str] = tuple(METHODS)) -> dict[str, 
         which, trade_off, limit = METHODS[method]
         rows = clean if which == "clean" else np.ones_like(clean)
         model = SourceWeightedClassifier(reference=GOLD, trade_off=trade_off, random_state=seed)
-        with mock.patch.object(SourceWeightedClassifier, "_largest", limit):
+        changed = replace(DEFAULT, largest=limit)
+        with mock.patch("sourcewise.core.choices.DEFAULT", changed):
             start = time.process_time()
             model.fit(X[rows], y[rows], sources=sources[rows])
             seconds = time.process_time() - start

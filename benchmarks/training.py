@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.shapes import SHAPES, cpu_seconds, make_pool, unit
 from sourcewise import SourceWeightedClassifier
-from sourcewise.estimators.measure import measure
+from sourcewise.core.discrepancy.methods import measure
 from sourcewise.estimators.selection import candidates
 
 BARS = {
@@ -97,7 +97,7 @@ def where_the_time_goes() -> dict[str, float]:
         )  # fmt: skip
 
     exponentials = own("source_gradients.py", "residuals")
-    products = own("source_gradients.py", "_source_sums")
+    products = own("source_gradients.py", "_sums")
     columns = 100
     B = np.random.default_rng(0).normal(size=(X.shape[1], columns))
     block = X[:500]
@@ -117,19 +117,14 @@ def where_the_time_goes() -> dict[str, float]:
 def gradient_speed(X: np.ndarray, y: np.ndarray, sources: np.ndarray) -> float:
     """Floating-point operations a second of one gradient of 100 columns, exponentials included."""
     from sourcewise.core.data import group_rows
-    from sourcewise.core.source_gradients import GridProblem, SourceGradients
+    from sourcewise.core.source_gradients import SourceGradients
+    from sourcewise.core.source_weights import GivenWeights
 
     data, _ = group_rows(X, y, sources, reference=0, n_classes=2)
     columns = 100
-    problem = GridProblem(
-        data=data,
-        weights=np.ones((data.n_sources, columns)),
-        C=np.ones(columns),
-        fold=np.zeros(columns, dtype=np.intp),
-        reference_shares=data.row_shares[None, data.rows(0)],
-        penalty=np.ones(X.shape[1]),
-    )
-    gradients = SourceGradients(problem)
+    # Weights of their own, so that no two sources are taken for one.
+    weights = np.random.default_rng(1).uniform(size=(data.n_sources - 1, columns))
+    gradients = SourceGradients(data, GivenWeights(weights))
     W = np.random.default_rng(0).normal(size=(X.shape[1], columns, 1))
     start = time.perf_counter()
     for _ in range(5):
@@ -145,18 +140,18 @@ def exactness(shape: str, sample: int | None) -> dict[str, Any]:
     model = model_for("paper")
     checked, names = model._validate(X[~test], y[~test], sources[~test], None)
     pool = model._pool(checked, names)
-    others = list(range(1, len(names)))
-    measured = measure(pool, others, setting=np.nan, with_folds=True, permute=False)
-    problems, _ = candidates(pool, measured, pool.protocol.trade_offs)
+    survey = pool.survey(np.nan, permute=False)
+    measured, _ = measure("plug-in", survey, range(pool.n_sources - 1))
+    problems, _ = candidates(pool, measured, pool.choices.trade_offs)
     settings = pool.family.settings
-    models = pool.family.fit_grid(problems, settings).reshape(len(problems.weights), -1, columns)
-    cells = [(p, c) for p in range(len(problems.weights)) for c in range(len(settings))]
+    models = pool.family.fit_grid(problems, settings).reshape(len(problems), -1, columns)
+    cells = [(p, c) for p in range(len(problems)) for c in range(len(settings))]
     if sample is not None:
         chosen = np.random.default_rng(0).permutation(len(cells))[:sample]
         cells = [cells[k] for k in chosen]
     worst, agree = 0.0, 1.0
     for p, c in cells:
-        weight = problems.row_weights(p)
+        weight = problems.row_weights(pool.data, p)
         used = weight > 0
         theirs = LogisticRegression(
             C=settings[c], fit_intercept=False, tol=1e-10, max_iter=100_000

@@ -320,7 +320,7 @@ class TestOptions:
 
     @pytest.mark.parametrize("value", ["cross_fit", None, 3])
     def test_discrepancy(self, numbers, make, value):
-        known = "'local', 'cross-fit', 'plug-in'"
+        known = "'combined', 'local', 'cross-fit', 'plug-in'"
         sentence = validation.BAD_DISCREPANCY.format(known=known, value=value)
         assert_refused(make(discrepancy=value), sentence, *numbers)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -22,6 +23,7 @@ from benchmarks.accuracy.runner import (
     variants_plan,
     without_too_small,
 )
+from benchmarks.accuracy.variants import constants, half_and_double
 from sourcewise.runs import WorkerGone
 
 NAMES = [data.name for data in DATA_SETS]
@@ -45,8 +47,15 @@ def main(arguments: list[str] | None = None) -> None:
     name, planned, fit_and_judge = "runs", plan, None
     if options.quick:
         name, planned = "quick", quick_plan
-    elif options.variants:
+    elif options.variants is not None:
+        if unknown := [choice for choice in options.variants if choice not in constants()]:
+            parser.error(
+                f"there is no choice {unknown[0]!r}; --variants knows {', '.join(constants())}."
+            )
         name, planned, fit_and_judge = "variants", variants_plan, run_variants
+        if options.variants:
+            name = "-".join(["variants", *options.variants])
+            fit_and_judge = partial(run_variants, variants=half_and_double(options.variants))
     elif options.extremes:
         name, planned, fit_and_judge = "extremes", extremes_plan, run_simple_choices
     seeds = options.seeds or (EXTREME_SEEDS if options.extremes else SEEDS)
@@ -81,7 +90,7 @@ def main(arguments: list[str] | None = None) -> None:
     results = results[results["data"].isin([data.name for data in wanted])]
     if not len(results):
         parser.error(f"{path} holds nothing of these data sets.")
-    if options.variants:
+    if options.variants is not None:
         print(report.methods_table(results))
         return
     if options.extremes:
@@ -101,8 +110,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     which.add_argument(
         "--variants",
-        action="store_true",
-        help="the default with one part changed, on the development half of the grid",
+        nargs="*",
+        metavar="CHOICE",
+        help="the default with one part changed, on the development half of the grid; with names "
+        "of choices, half and double of each",
     )
     which.add_argument(
         "--extremes",

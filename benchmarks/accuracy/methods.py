@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.accuracy.data import REFERENCE, DataSet, Draw
-from benchmarks.accuracy.variants import VARIANTS, changed
+from benchmarks.accuracy.variants import OPTIONS, VARIANTS, changed
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, baselines
 from sourcewise.baselines import comparison, fit_together
 from sourcewise.baselines.comparison import DEFAULT
@@ -43,12 +43,20 @@ def run_simple_choices(
         yield from _judged(_fitted(data, draw, bad, seed, False, simple), data, draw, bad)
 
 
-def run_variants(data: DataSet, draw: Draw, bad: list[str], seed: int) -> Iterator[dict[str, Any]]:
-    """Fit and judge the default, its variants, and what they are to be compared with."""
+def run_variants(
+    data: DataSet,
+    draw: Draw,
+    bad: list[str],
+    seed: int,
+    *,
+    variants: dict[str, dict[str, Any]] = VARIANTS,
+) -> Iterator[dict[str, Any]]:
+    """Fit and judge the default, variants of it, and what they are to be compared with."""
 
     def fitted() -> Iterator[tuple[str, Any, float]]:
-        for name, changes in {DEFAULT: {}, **VARIANTS}.items():
-            model = _estimator(data, seed)
+        for name, changes in {DEFAULT: {}, **variants}.items():
+            options = {key: changes[key] for key in OPTIONS if key in changes}
+            model = _estimator(data, seed, **options)
             with changed(changes):
                 yield name, model, _timed_fit(model, draw)
         yield from _fixed_weights(data, draw, bad, seed)
@@ -115,8 +123,9 @@ def _fixed_weights(
         (ALL_DATA, np.inf, everything),
         (ORACLE, np.inf, clean),
     ):
-        model = _estimator(data, seed, trade_off=trade_off)
-        with changed({"second_look": False}):  # their weights ask for no discrepancies
+        # Their weights ask for no discrepancies.
+        model = _estimator(data, seed, trade_off=trade_off, discrepancy="local")
+        with changed({}):
             seconds = _timed_fit(model, draw, rows)
         yield name, model, seconds
 

@@ -1,27 +1,35 @@
 """The default with one part of it changed: what each part is worth.
 
 ``python -m benchmarks.accuracy --variants`` runs these on the development half of the grid, where
-choices may be made.
+choices may be made; ``--variants combined.pulled doublings`` runs half and double of the constants
+of these names. Every number of `sourcewise.core.choices` can be named.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 from unittest import mock
 
+from sourcewise.core.choices import DEFAULT, PAPER, Choices
 from sourcewise.core.weights import theory_trade_off
-from sourcewise.estimators.protocol import DEFAULT, PAPER
 
 # Where solvers stop in the benchmark. Of 32 fits on eight data sets none predicted any row
 # differently from the library's own 1e-7 and 1e-9 (`tests/benchmarks` checks one), and the grid
 # takes a third less time.
 TOL = 1e-5
 
+# Options of the estimator are under their own names, choices of `sourcewise.core.choices` too,
+# those of the combined discrepancy behind "combined.".
+OPTIONS = ("discrepancy",)
 VARIANTS: dict[str, dict[str, Any]] = {
-    "first look only": {"second_look": False},
+    "local models only": {"discrepancy": "local"},
+    "without pull": {"combined.pulled": 0.0},
+    "without agreement": {"combined.missed": 0.0},
+    "without the source's own model": {"combined.failed": 0.0},
+    "without features": {"combined.farness": 0.0},
     "the best pair alone": {"averaged": False},
     "shares by Bayes' rule": {"joint": 0.0},
     "shares by stacking": {"joint": 1.0},
@@ -30,17 +38,47 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "a prior around theory's own lambda": {"preferred": theory_trade_off()},
     "no prior of C": {"decades": 1e3},
     "every share counts": {"least_share": 0.0},
-    "one deal of the folds": {"n_repeats": 1},
-    "three deals of the folds": {"n_repeats": 3},
+    "one split of the folds": {"n_repeats": 1},
+    "three splits of the folds": {"n_repeats": 3},
 }
+
+
+def constants() -> dict[str, float]:
+    """Every number among the choices, by the name that ``--variants`` takes."""
+    found = {}
+    for prefix, part in (("", DEFAULT), ("combined.", DEFAULT.combined)):
+        for field in fields(part):  # type: ignore[arg-type]
+            value = getattr(part, field.name)
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                found[prefix + field.name] = value
+    return found
+
+
+def half_and_double(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Variants in which one constant has half or double its value."""
+    known = constants()
+    variants: dict[str, dict[str, Any]] = {}
+    for name in names:
+        whole = isinstance(known[name], int)
+        for words, factor in (("half", 0.5), ("double", 2.0)):
+            value = known[name] * factor
+            variants[f"{words} {name}"] = {name: max(1, round(value)) if whole else value}
+    return variants
+
+
+def with_changes(changes: dict[str, Any]) -> Choices:
+    """Return the default's choices with some of them changed."""
+    combined = {k.removeprefix("combined."): v for k, v in changes.items() if "." in k}
+    own = {k: v for k, v in changes.items() if "." not in k and k not in OPTIONS}
+    return replace(DEFAULT, **own, combined=replace(DEFAULT.combined, **combined))
 
 
 @contextmanager
 def changed(changes: dict[str, Any], tol: float = TOL) -> Iterator[None]:
-    """Fit with a changed default, and with all solvers stopping at ``tol``."""
-    default, paper = replace(DEFAULT, **{"tol": tol, **changes}), replace(PAPER, tol=tol)
+    """Fit with changed choices, and with all solvers stopping at ``tol``."""
+    default, paper = with_changes({"tol": tol, **changes}), replace(PAPER, tol=tol)
     with (
-        mock.patch.multiple("sourcewise.estimators.input", DEFAULT=default, PAPER=paper),
+        mock.patch.multiple("sourcewise.core.choices", DEFAULT=default, PAPER=paper),
         mock.patch("sourcewise.baselines.shared_fits.NEWTON_TOL", tol),
         mock.patch("sourcewise.baselines.local.NEWTON_TOL", tol),
     ):

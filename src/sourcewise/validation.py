@@ -18,6 +18,8 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from sourcewise.core.discrepancy.methods import DISCREPANCIES
+
 REFERENCE_MISSING = (
     "The reference {reference!r} is not among the sources{hint}; pass reference=<one of the names "
     "in sources>."
@@ -104,8 +106,6 @@ ESTIMATOR_CLASS = "estimator must be an instance: pass {estimator}(), not the cl
 NOT_AN_ESTIMATOR = "estimator must be None or a scikit-learn estimator; got {value!r}."
 REGRESSOR_WANTED = "{estimator} is not a regressor; use SourceWeightedClassifier for classes."
 CLASSIFIER_WANTED = "{estimator} is not a classifier; use SourceWeightedRegressor for numbers."
-
-DISCREPANCIES = ("local", "cross-fit", "plug-in")
 
 
 def _is_trade_off(value: Any) -> bool:

@@ -25,8 +25,8 @@ from sourcewise.baselines.pairwise_filter import (
 )
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.baselines.source_normalized import standardise_sources
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import group_rows
-from sourcewise.core.linear import INTERCEPT_PENALTY
 from sourcewise.core.losses import brier_loss
 
 
@@ -207,6 +207,8 @@ def test_losses_of_two_classes_are_brier_losses(pool):
     trained = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000)
     seen = half[other] != 0
     assert len(np.unique(half[other])) == 2
-    penalty_free = np.append(np.ones(4), INTERCEPT_PENALTY**-0.5)  # a light penalty by rescaling
+    penalty_free = np.append(
+        np.ones(4), DEFAULT.intercept_penalty**-0.5
+    )  # a light penalty by rescaling
     trained.fit(data.X[other][seen] * penalty_free, data.y[other][seen])
     np.testing.assert_allclose(models[0, 0, 0], trained.coef_[0] * penalty_free, atol=2e-3)

@@ -31,9 +31,17 @@ from benchmarks.accuracy.runner import (  # noqa: E402
     without_prose,
     without_too_small,
 )
-from benchmarks.accuracy.variants import changed  # noqa: E402
+from benchmarks.accuracy.variants import (  # noqa: E402
+    OPTIONS,
+    VARIANTS,
+    changed,
+    constants,
+    half_and_double,
+    with_changes,
+)
 
 from sourcewise import SourceWeightedClassifier  # noqa: E402
+from sourcewise.core.choices import DEFAULT  # noqa: E402
 
 NOWHERE = Path("there is no such folder")
 BUNDLED = [data for data in DATA_SETS if data.name in ("digits, odd or even", "breast cancer")]
@@ -258,6 +266,35 @@ def test_the_solvers_tolerance_changes_no_prediction(data):
         with changed({}):
             found = model.fit(draw.X, draw.y, sources=draw.sources).predict(draw.X_test)
         np.testing.assert_array_equal(found, shipped)
+
+
+def test_every_constant_can_be_varied():
+    known = constants()
+    numbers = [
+        name
+        for part in (DEFAULT, DEFAULT.combined)
+        for name, value in vars(part).items()
+        if type(value) in (int, float)
+    ]
+    assert sorted(name.removeprefix("combined.") for name in known) == sorted(numbers)
+    variants = half_and_double(list(known))
+    assert len(variants) == 2 * len(known)
+    for changes in [*variants.values(), *VARIANTS.values()]:
+        (name, value), found = next(iter(changes.items())), with_changes(changes)
+        if name not in OPTIONS:
+            part = found.combined if name.startswith("combined.") else found
+            assert getattr(part, name.removeprefix("combined.")) == value
+
+
+def test_a_changed_constant_moves_the_model():
+    draw = BUNDLED[0].draw(NOWHERE, 5, 100, False)
+    draw, _ = corrupt(draw, Cell(BUNDLED[0].name, "flip_labels", 0.4), BUNDLED[0], 5)
+    found = []
+    for changes in ({}, {"combined.pulled": 1.0}):
+        with changed(changes):
+            model = SourceWeightedClassifier(reference=REFERENCE, random_state=5)
+            found.append(model.fit(draw.X, draw.y, sources=draw.sources).discrepancies_)
+    assert (found[1] > found[0] + 1e-3).any()
 
 
 def test_the_overview_shows_both_halves_and_every_method():

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from sourcewise.core.batched_logistic import fit_logistic_batch
+from sourcewise.core.family import SharedRows, SourceRuns
 from sourcewise.core.linear import LogisticFamily, like_runs
 from sourcewise.core.logistic import fit_logistic
 from sourcewise.core.ridge import RidgeFamily
@@ -21,7 +22,7 @@ def test_every_source_and_fold_reaches_its_optimum(signal, C):
     y[3] = 1  # one class only
     weights = rng.random((n_sources, m, 1)) * (rng.random((n_sources, m, folds)) < 0.8)
     penalty = np.append(np.ones(d), 1e-3)
-    found = fit_logistic_batch(X, y, weights, C=C, penalty=penalty, tol=1e-9)
+    found = fit_logistic_batch(X, y, weights, C=C, penalty=penalty, tol=np.full(n_sources, 1e-9))
     assert found.shape == (n_sources, folds, d + 1)
     for s in range(n_sources):
         plain = fit_logistic(
@@ -47,7 +48,7 @@ def test_folds_of_runs_equal_fits_one_by_one(n_classes):
     weight = rng.random(n) + 0.5
     settings = np.array([2.0])
     family = LogisticFamily(n_classes, settings) if n_classes else RidgeFamily(settings)
-    models = family.fit_folds(X, y, weight, starts, counts, fold, n_folds, 2.0)
+    models = family.fit_folds(SourceRuns(X, y, weight, counts), fold, n_folds, 2.0)
     assert len(models) == n_folds.sum()
     position = 0
     for s, k in enumerate(n_folds):
@@ -83,7 +84,9 @@ def test_runs_beside_shared_rows_equal_fits_one_by_one(n_classes, d, monkeypatch
     settings = np.full(4, 0.5)
     family = LogisticFamily(n_classes, settings) if n_classes else RidgeFamily(settings)
     alone = family.fit(*shared, shared_weights, settings)
-    models = family.fit_beside(shared, shared_weights, alone, X, y, weight, starts, counts, 0.5)
+    models = family.fit_beside(
+        SharedRows(*shared, shared_weights, alone), SourceRuns(X, y, weight, counts), 0.5
+    )
     for s, found in enumerate(np.split(models, len(counts))):
         rows = slice(starts[s], starts[s] + counts[s])
         plain = family.fit(
@@ -95,6 +98,79 @@ def test_runs_beside_shared_rows_equal_fits_one_by_one(n_classes, d, monkeypatch
         np.testing.assert_allclose(
             family.predict(found, shared[0]), family.predict(plain, shared[0]), atol=5e-3
         )
+
+
+def company(signal=2.0):
+    """Make sources of one length, of which some are hard to fit, and tolerances of their own."""
+    rng = np.random.default_rng(3)
+    X = np.concatenate([rng.normal(size=(6, 40, 5)), np.ones((6, 40, 1))], axis=2)
+    X[4] *= 30.0
+    y = (signal * X[:, :, 0] + rng.logistic(size=(6, 40)) > 0).astype(int)
+    y[2] = X[2, :, 1] > 0  # separable
+    y[3] = 1
+    weights = rng.random((6, 40, 1)) * (rng.random((6, 40, 3)) < 0.8)
+    tol = np.array([1e-3, 1e-9, 1e-6, 1e-9, 1e-7, 1e-4])
+    return X, y, weights, tol
+
+
+@pytest.mark.parametrize("C", [0.1, 1e4])
+@pytest.mark.parametrize("started", [False, True])
+def test_a_source_does_not_depend_on_its_company_nor_on_their_tolerances(C, started):
+    X, y, weights, tol = company()
+    penalty = np.append(np.ones(5), 1e-3)
+    start = np.random.default_rng(4).normal(size=(6, 3, 6)) if started else None
+
+    def fit(some, tol):
+        return fit_logistic_batch(
+            X[some],
+            y[some],
+            weights[some],
+            C=C,
+            penalty=penalty,
+            tol=tol,
+            start=None if start is None else start[some],
+        )
+
+    together = fit(np.arange(6), tol)
+    for s in range(6):
+        np.testing.assert_array_equal(fit(np.array([s]), tol[[s]])[0], together[s])
+    backwards = np.arange(6)[::-1]
+    np.testing.assert_array_equal(fit(backwards, tol[backwards])[::-1], together)
+    # Others in more or less of a hurry.
+    for s in range(6):
+        for others in (1e-2, 1e-11):
+            hurried = np.where(np.arange(6) == s, tol, others)
+            np.testing.assert_array_equal(fit(np.arange(6), hurried)[s], together[s])
+    # And a tolerance is one's own: the first source alone stopped early.
+    exact = fit(np.arange(6), np.full(6, 1e-9))
+    assert np.abs(exact[0] - together[0]).max() > 1e-8
+    np.testing.assert_array_equal(exact[1], together[1])
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_a_source_beside_shared_rows_does_not_depend_on_the_others(n_classes):
+    # Of very different sizes, units and thus tolerances and precisions.
+    rng = np.random.default_rng(5)
+    counts = np.array([30, 1, 33, 300, 32])
+    n = counts.sum()
+    X = np.column_stack([rng.normal(size=(n, 4)), np.ones(n)])
+    X[:30, :-1] *= 200.0
+    y = X[:, 0] + rng.normal(size=n)
+    X_t = np.column_stack([rng.normal(size=(20, 4)), np.ones(20)])
+    y_t = X_t[:, 0] + rng.normal(size=20)
+    if n_classes:
+        y, y_t = (np.digitize(t, [0.0, 0.7][: n_classes - 1]) for t in (y, y_t))
+    family = LogisticFamily(n_classes, np.ones(1)) if n_classes else RidgeFamily(np.ones(1))
+    weights_t = rng.random((20, 3)).round()
+    shared = SharedRows(X_t, y_t, weights_t, family.fit(X_t, y_t, weights_t, np.ones(3)))
+    runs = SourceRuns(X, y, np.ones(n), counts)
+    together = family.fit_beside(shared, runs, 1.0).reshape(5, 3, -1)
+    for s in range(5):
+        rows = runs.rows(s)
+        alone = SourceRuns(X[rows], y[rows], np.ones(counts[s]), counts[[s]])
+        found = family.fit_beside(shared, alone, 1.0).reshape(3, -1)
+        # Rounding alone may differ: shorter sources are filled up to the longest.
+        np.testing.assert_allclose(found, together[s], rtol=1e-4, atol=1e-5)
 
 
 def test_runs_are_grouped_by_folds_and_length():

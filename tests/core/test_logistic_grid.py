@@ -1,21 +1,15 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from made_up_grids import grid_problem, row_weights
 from sklearn.linear_model import LogisticRegression
 
-from sourcewise.core import source_gradients
 from sourcewise.core.data import group_rows
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.family import given_problems
+from sourcewise.core.grid_problem import GridGradients
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.logistic import fit_logistic, probabilities
 from sourcewise.core.logistic_grid import solve_grid
-from sourcewise.core.source_gradients import (
-    GridProblem,
-    SourceGradients,
-    group_sources,
-    residuals,
-)
+from sourcewise.engines.memory import MemorySources
 
 
 def grid(n_classes=2, counts=(60, 150, 20, 30, 7, 200), weighted=False, seed=0, dtype=float):
@@ -40,9 +34,9 @@ def grid(n_classes=2, counts=(60, 150, 20, 30, 7, 200), weighted=False, seed=0, 
     a[2] = 20.0
     a[:, 4:6] = 0.0
     a[2, 4:6] = 20.0
-    return GridProblem(
-        data=data,
-        weights=a,
+    return grid_problem(
+        data,
+        a,
         C=np.tile([0.01, 1.0, 100.0], 4),
         fold=np.repeat([0, 1], 6),
         reference_shares=np.stack([own, left_out / left_out.sum()]),
@@ -50,16 +44,8 @@ def grid(n_classes=2, counts=(60, 150, 20, 30, 7, 200), weighted=False, seed=0, 
     )
 
 
-def row_weights(problem):
-    data = problem.data
-    R = np.repeat(problem.weights, data.row_counts, axis=0) * data.row_shares[:, None]
-    rows = data.rows(data.reference)
-    R[rows] = problem.reference_shares[problem.fold].T * problem.weights[data.reference]
-    return R
-
-
 def objective(problem, weight, q, coef):
-    data = problem.data
+    data = problem.sources.data
     p = probabilities(data.X @ coef.T)[np.arange(len(data.y)), data.y]
     return weight @ -np.log(p) + 0.5 / problem.C[q] * np.sum(problem.penalty * coef**2)
 
@@ -71,8 +57,8 @@ def test_gradients_equal_the_plain_formula(n_classes, weighted):
     outputs = 1 if n_classes == 2 else n_classes
     W = np.random.default_rng(1).normal(size=(5, 12, outputs))
     columns = np.array([0, 3, 4, 7, 11])
-    found = SourceGradients(problem)(W[:, columns], columns)
-    data, R = problem.data, row_weights(problem)
+    found = GridGradients(problem)(W[:, columns], columns)
+    data, R = problem.sources.data, row_weights(problem)
     for k, q in enumerate(columns):
         p = probabilities(data.X @ W[:, q])
         residual = p - np.eye(n_classes)[data.y]
@@ -89,7 +75,7 @@ def test_grid_equals_one_column_after_another(n_classes, weighted):
     problem = grid(n_classes, weighted=weighted)
     R = row_weights(problem)
     found = solve_grid(problem, tol=1e-10)
-    data = problem.data
+    data = problem.sources.data
     for q in range(12):
         plain = fit_logistic(
             data.X, data.y, R[:, [q]], problem.C[[q]],
@@ -106,7 +92,7 @@ def test_single_precision_stays_single():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_followers_gradients_are_those_of_their_columns(n_classes):
     problem = grid(n_classes)
-    gradients = SourceGradients(problem)
+    gradients = GridGradients(problem)
     outputs = 1 if n_classes == 2 else n_classes
     W = np.random.default_rng(1).normal(size=(5, 3, outputs))
     columns, leader_of = np.array([1, 2, 5, 8, 10]), np.array([0, 2, 1, 1, 0])
@@ -129,37 +115,13 @@ def test_a_start_changes_nothing_but_the_way(n_classes, one_each):
         assert one == pytest.approx(two, rel=1e-8)
 
 
-def test_every_source_but_the_reference_is_in_one_group():
-    for counts in [(60, 150, 20, 30, 7, 200), (300, 700, 5), (1, 2), (4, 4, 4)]:
-        rng = np.random.default_rng(0)
-        n = sum(counts)
-        data, _ = group_rows(
-            rng.normal(size=(n, 2)),
-            np.zeros(n, dtype=int),
-            np.repeat(np.arange(len(counts)), counts),
-            reference=1,
-            n_classes=2,
-        )
-        grouped = np.concatenate([g.sources for g in group_sources(data)])
-        assert sorted(grouped.tolist()) == [i for i in range(len(counts)) if i != 1]
-
-
-def test_single_precision_residuals_keep_their_relative_precision():
-    scores = np.linspace(-80, 80, 4001)[:, None]
-    for sign in (1.0, -1.0):
-        found = residuals(scores, np.full_like(scores, sign))
-        np.testing.assert_allclose(found, -sign / (1 + np.exp(sign * scores)), rtol=1e-5)
-    extreme = residuals(np.array([[1e5], [-1e5]]), np.array([[1.0], [1.0]]))
-    np.testing.assert_allclose(extreme, [[0.0], [-1.0]])
-    many = np.random.default_rng(0).normal(size=(50, 3, 4)) * 5
-    label = np.arange(50) % 4
-    outputs_first = many.transpose(0, 2, 1)
-    found = residuals(outputs_first.reshape(50, 12), np.eye(4)[label])
-    found = found.reshape(50, 4, 3).transpose(0, 2, 1)
-    p = probabilities(many)
-    expected = p - np.eye(4)[label][:, None, :]
-    expected[np.arange(50), :, label] = -(p * (1 - np.eye(4)[label])[:, None, :]).sum(axis=2)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-30)
+@pytest.mark.parametrize("scale", [0.0, 0.5, 3.0])
+def test_solutions_do_not_depend_on_the_points_that_were_expected(scale):
+    problem = grid()
+    plain = solve_grid(problem, tol=1e-13)
+    # One for each regularisation: the solutions of other columns, or far beyond them.
+    found = solve_grid(problem, tol=1e-13, start=plain[[0, 7, 2]] * (1.0 + scale))
+    np.testing.assert_allclose(found, plain, rtol=2e-4, atol=2e-5)
 
 
 def test_separable_rows_under_weak_regularisation_are_solved_too():
@@ -167,9 +129,9 @@ def test_separable_rows_under_weak_regularisation_are_solved_too():
     X = np.column_stack([16 * rng.random((300, 20)), np.ones(300)])
     y = (X[:, 0] > X[:, 1]).astype(int)
     data, _ = group_rows(X, y, np.repeat([0, 1, 2], 100), reference=0, n_classes=2)
-    problem = GridProblem(
-        data=data,
-        weights=np.array([[100.0, 100.0], [0.0, 50.0], [0.0, 80.0]]),
+    problem = grid_problem(
+        data,
+        np.array([[100.0, 100.0], [0.0, 50.0], [0.0, 80.0]]),
         C=np.array([1e4, 1e4]),
         fold=np.zeros(2, dtype=int),
         reference_shares=data.row_shares[None, :100],
@@ -195,9 +157,9 @@ def several_classes(case, seed=0):
     data, _ = group_rows(X, y, np.repeat(np.arange(4), 100), reference=0, n_classes=k)
     own = data.row_shares[:100]
     left_out = np.where(np.arange(100) >= 80, 0.0, own)
-    return GridProblem(
-        data=data,
-        weights=np.tile([[100.0, 80.0], [60.0, 0.0], [0.0, 40.0], [5.0, 100.0]], 4),
+    return grid_problem(
+        data,
+        np.tile([[100.0, 80.0], [60.0, 0.0], [0.0, 40.0], [5.0, 100.0]], 4),
         C=np.repeat([0.01, 1.0, 100.0, 1e4], 2),
         fold=np.tile([0, 1], 4),
         reference_shares=np.stack([own, left_out / left_out.sum()]),
@@ -209,7 +171,7 @@ def several_classes(case, seed=0):
 def test_several_classes_agree_with_scikit_learn(case):
     problem = several_classes(case)
     found = solve_grid(problem, tol=1e-10)
-    data, R = problem.data, row_weights(problem)
+    data, R = problem.sources.data, row_weights(problem)
     for q in range(len(problem.C)):
         model = LogisticRegression(
             C=problem.C[q], fit_intercept=False, solver="newton-cg", tol=1e-10, max_iter=5000
@@ -224,7 +186,7 @@ def test_several_classes_agree_with_scikit_learn(case):
 
 def test_single_precision_first_changes_the_way_and_not_the_solution():
     problem = several_classes("rare")
-    narrow = replace(problem, data=problem.data.with_features(problem.data.X.astype(np.float32)))
+    narrow = problem.as_type(np.float32)
     R = row_weights(problem)
     double, single = solve_grid(problem, tol=1e-9), solve_grid(narrow, tol=1e-6)
     assert (double.dtype, single.dtype) == (np.float64, np.float32)
@@ -232,28 +194,6 @@ def test_single_precision_first_changes_the_way_and_not_the_solution():
         one, two = (objective(problem, R[:, q], q, w[q]) for w in (double, single))
         assert one <= two * (1 + 1e-7)
         assert one == pytest.approx(two, rel=1e-4)
-
-
-def test_groups_without_some_sources_change_no_gradient():
-    problem = grid(3, counts=(100, 100, 20, 100, 100, 100))
-    W = np.random.default_rng(1).normal(size=(5, 12, 3))
-    apart, together = SourceGradients(problem), SourceGradients(problem)
-    together.groups = group_sources(problem.data)
-    together.counts = np.stack([problem.weights[g.sources].any(axis=0) for g in together.groups])
-    assert len(together.groups) < len(apart.groups)
-    one, two = (gradients(W, np.arange(12)) for gradients in (apart, together))
-    np.testing.assert_allclose(one.value, two.value, rtol=1e-6, atol=1e-5)
-    np.testing.assert_allclose(one.floor, two.floor, rtol=1e-6)
-
-
-def test_columns_taken_some_at_a_time_have_the_same_gradients(monkeypatch):
-    problem = grid(4)
-    W = np.random.default_rng(1).normal(size=(5, 12, 4))
-    whole = SourceGradients(problem)(W, np.arange(12))
-    monkeypatch.setattr(source_gradients, "WIDE", 20)
-    parts = SourceGradients(problem)(W, np.arange(12))
-    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-6, atol=1e-5)
-    np.testing.assert_allclose(parts.floor, whole.floor, rtol=1e-6)
 
 
 def test_separable_columns_of_few_rows_reach_their_own_minimum():
@@ -264,14 +204,19 @@ def test_separable_columns_of_few_rows_reach_their_own_minimum():
     data = group_rows(X, y, np.repeat([0, 1], [30, 300]), reference=0, n_classes=2)[0]
     held_out = np.arange(30) % 5 == np.arange(5)[:, None]
     weights = np.repeat([[1.0, 0.0], [0.5, 0.5]], 5, axis=0)
-    problems = WeightedProblems(
-        data, weights, np.full(10, 24.0), held_out, np.tile(np.arange(5), 2)
+    problems = given_problems(
+        MemorySources(data, [1]),
+        data,
+        weights,
+        np.full(10, 24.0),
+        held_out,
+        np.tile(np.arange(5), 2),
     )
     family = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-9)
     settings = np.array([1e-2, 1e2, 1e4])
     found = family.fit_grid(problems, settings).reshape(10, 3, -1)
     for p in range(10):
-        rows = problems.row_weights(p)
+        rows = problems.row_weights(data, p)
         exact = family.fit(X, y, np.repeat(rows[:, None], 3, axis=1), settings)[:, 0]
         for w, best, C in zip(found[p], exact, settings, strict=True):
             values = [

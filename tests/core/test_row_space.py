@@ -1,14 +1,17 @@
 import numpy as np
 import pytest
 
-from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
-from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.choices import DEFAULT
+from sourcewise.core.data import ReferenceRows, group_rows
+from sourcewise.core.discrepancy.methods import LINEAR, Survey, measure
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.family import SourceRuns, given_problems
 from sourcewise.core.linear import LogisticFamily
+from sourcewise.core.losses import brier_loss
 from sourcewise.core.newton import newton_logistic
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import MIN_FEATURES, RowSpace
+from sourcewise.engines.memory import MemorySources
 
 
 def wide(n=40, d=120, seed=0):
@@ -76,14 +79,21 @@ def test_all_fits_of_a_family_are_those_in_the_original_basis(classes, as_it_is)
     data, _ = group_rows(X, target, np.repeat([0, 1, 2], 20), reference=0, n_classes=classes)
     held_out = np.arange(20) < np.array([[5], [0]])
     weights = rng.dirichlet(np.ones(3), size=4)
-    problems = WeightedProblems(data, weights, np.full(4, 50.0), held_out, np.array([-1, 0, 0, 1]))
-    starts, counts = np.array([0, 20]), np.array([20, 40])
+    problems = given_problems(
+        MemorySources(data, [1, 2]),
+        data,
+        weights,
+        np.full(4, 50.0),
+        held_out,
+        np.array([-1, 0, 0, 1]),
+    )
+    runs = SourceRuns(X, target, np.ones(60), np.array([20, 40]))
     fold = np.arange(60) % 3
 
     def fits():
         return (
             family.fit(X, target, rng_weights, np.array([0.1, 10.0])),
-            family.fit_folds(X, target, np.ones(60), starts, counts, fold, np.array([2, 3]), 0.5),
+            family.fit_folds(runs, fold, np.array([2, 3]), 0.5),
             family.fit_grid(problems, family.settings),
         )
 
@@ -113,15 +123,31 @@ def test_newton_leaves_the_basis_alone_where_features_are_penalised_differently(
 
 
 @pytest.mark.parametrize("classes", [2, 0])
-@pytest.mark.parametrize("find", [plug_in_discrepancies, cross_fit_discrepancies])
-def test_linear_discrepancies_are_those_in_the_original_basis(find, classes, as_it_is):
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_discrepancies_are_those_in_the_original_basis(name, classes, as_it_is):
     X, y = wide(n=60, d=90)
     X[40:, :3] += 1.0
     target = y if classes else X[:, 0] - X[:, 1]
     data, _ = group_rows(X, target, np.repeat([0, 1, 2], 20), reference=0, n_classes=classes)
-    rotated = find(data, n_permutations=19)
+    sources, reference = MemorySources(data, [1, 2]), ReferenceRows.of(data)
+
+    def find():
+        folds = ReferenceFolds.draw(None, 20, 5, 1, seed=0)
+        settings = np.ones(1)
+        family = LogisticFamily(classes, settings) if classes else RidgeFamily(settings)
+        survey = Survey(
+            sources, reference, 0, folds, family, 1.0, brier_loss, 0, DEFAULT,
+            numbers=(sources, reference), n_permutations=19,
+        )  # fmt: skip
+        return measure(name, survey, [0, 1])[0]
+
+    assert sources.in_row_space(reference.X) is not None
+    rotated = find()
     as_it_is()
-    plain = find(data, n_permutations=19)
-    np.testing.assert_allclose(rotated.values, plain.values, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(rotated.standard_errors, plain.standard_errors, rtol=1e-5)
-    np.testing.assert_allclose(rotated.p_values, plain.p_values)
+    assert sources.in_row_space(reference.X) is None
+    plain = find()
+    one, two = rotated.result, plain.result
+    np.testing.assert_allclose(one.values, two.values, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(one.standard_errors, two.standard_errors, rtol=1e-5)
+    np.testing.assert_allclose(one.p_values, two.p_values)
+    np.testing.assert_allclose(rotated.without_fold, plain.without_fold, rtol=1e-6, atol=1e-9)

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from made_up_grids import grid_problem, row_weights
 
 from sourcewise.core import logistic_grid
 from sourcewise.core.data import group_rows
 from sourcewise.core.logistic import fit_logistic
 from sourcewise.core.logistic_grid import solve_grid
-from sourcewise.core.source_gradients import GridProblem
 
 
 def wide_grid(n_classes, n_reference=30, d=60, seed=0):
@@ -18,9 +18,9 @@ def wide_grid(n_classes, n_reference=30, d=60, seed=0):
     own = np.full(n_reference, 1.0 / n_reference)
     without = [np.where(np.arange(n_reference) % 3 == f, 0.0, own) for f in range(3)]
     weights = 90.0 * np.array([[1.0, 0.0, 0.0], [0.4, 0.0, 0.6], [0.3, 0.3, 0.4]]).T
-    return GridProblem(
-        data=data,
-        weights=np.tile(np.repeat(weights, 3, axis=1), 3),
+    return grid_problem(
+        data,
+        np.tile(np.repeat(weights, 3, axis=1), 3),
         C=np.tile([0.01, 1.0, 100.0], 9),
         fold=np.repeat(np.arange(3), 9),
         reference_shares=np.stack([w / w.sum() for w in without]),
@@ -29,14 +29,11 @@ def wide_grid(n_classes, n_reference=30, d=60, seed=0):
 
 
 def independent(problem, tol=1e-12):
-    data = problem.data
-    R = np.repeat(problem.weights, data.row_counts, axis=0) * data.row_shares[:, None]
-    rows = data.rows(data.reference)
-    R[rows] = problem.reference_shares[problem.fold].T * problem.weights[data.reference]
+    data = problem.sources.data
     return fit_logistic(
         data.X,
         data.y,
-        R,
+        row_weights(problem),
         problem.C,
         n_classes=data.n_classes,
         penalty=problem.penalty,
@@ -50,7 +47,7 @@ def independent(problem, tol=1e-12):
 def test_columns_are_solved_as_one_by_one(n_classes, n_reference, monkeypatch):
     monkeypatch.setattr(logistic_grid, "MANY_FEATURES", 10)
     problem = wide_grid(n_classes, n_reference)
-    assert logistic_grid.is_wide(problem.data)
+    assert logistic_grid.is_wide(problem)
     stopped = []
     coef = solve_grid(problem, tol=1e-12, on_stop=stopped.append)
     np.testing.assert_allclose(coef, independent(problem), atol=2e-5)

@@ -1,7 +1,10 @@
+import inspect
+
 import numpy as np
 import pytest
 
 import sourcewise as sw
+from sourcewise.core.discrepancy.methods import DISCREPANCIES
 
 
 def naive_plug_in(X, y, source, reference):
@@ -50,7 +53,7 @@ def test_plug_in_is_the_papers_formula_on_features_as_given():
     assert found.sources == list(dict.fromkeys(source.tolist()))
 
 
-@pytest.mark.parametrize("method", ["local", "cross-fit", "plug-in"])
+@pytest.mark.parametrize("method", DISCREPANCIES)
 def test_every_method_finds_the_flipped_source(method):
     X, y, source = pool()
     found = sw.estimate_discrepancies(
@@ -64,7 +67,7 @@ def test_every_method_finds_the_flipped_source(method):
     np.testing.assert_array_equal(np.asarray(found), found.values)
 
 
-@pytest.mark.parametrize("method", ["local", "cross-fit", "plug-in"])
+@pytest.mark.parametrize("method", DISCREPANCIES)
 def test_regression_and_several_classes(method):
     X, _, source = pool()
     rng = np.random.default_rng(1)
@@ -79,17 +82,7 @@ def test_regression_and_several_classes(method):
     assert found.sources[np.argmax(found.values)] == "west"
 
 
-def test_local_values_are_those_of_the_estimators_first_look():
-    X, y, source = pool()
-    model = sw.SourceWeightedClassifier(reference="gold", random_state=3)
-    model.fit(X, y, sources=source)
-    found = sw.estimate_discrepancies(X, y, sources=source, reference="gold", random_state=3)
-    untrusted = np.arange(len(found.values)) != model.reference_index_
-    np.testing.assert_array_equal(found.values[untrusted], model._training.measured.result.values)
-    np.testing.assert_array_equal(found.p_values, model.discrepancy_result_.p_values)
-
-
-@pytest.mark.parametrize("method", ["local", "cross-fit", "plug-in"])
+@pytest.mark.parametrize("method", DISCREPANCIES)
 def test_one_row_one_class_and_more_features_than_rows(method):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(70, 12))
@@ -105,3 +98,26 @@ def test_an_unknown_task_is_refused():
     X, y, source = pool()
     with pytest.raises(ValueError, match="task must be 'auto', 'classification' or 'regression'"):
         sw.estimate_discrepancies(X, y, sources=source, reference="gold", task="ranking")
+
+
+@pytest.mark.parametrize("regression", [False, True])
+@pytest.mark.parametrize("method", DISCREPANCIES)
+def test_one_name_is_one_computation(method, regression):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(330, 5))
+    y = X[:, 0] + 0.5 * rng.normal(size=330)
+    y = y if regression else (y > 0).astype(int)
+    who = np.repeat(["a", "gold", "b", "c"], [90, 60, 80, 100])
+    y[who == "b"] = rng.permutation(y[who == "b"])
+    kind = sw.SourceWeightedRegressor if regression else sw.SourceWeightedClassifier
+    model = kind(reference="gold", discrepancy=method, random_state=3).fit(X, y, sources=who)
+    found = sw.estimate_discrepancies(
+        X, y, sources=who, reference="gold", method=method, random_state=3
+    )
+    np.testing.assert_array_equal(found.values, model.discrepancies_)
+    np.testing.assert_array_equal(found.p_values, model.discrepancy_result_.p_values)
+
+
+def test_the_default_is_combined_in_both_places():
+    assert sw.SourceWeightedClassifier().discrepancy == "combined"
+    assert inspect.signature(sw.estimate_discrepancies).parameters["method"].default == "combined"

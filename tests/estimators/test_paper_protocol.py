@@ -30,7 +30,7 @@ def naive_discrepancy(X, y, X_reference, y_reference):
 
 
 def naive_weights(discrepancies, sizes, trade_off):
-    """Eq. 5 by its optimality conditions and a root finder."""
+    """Eq. 6 by its optimality conditions and a root finder."""
     d, m = np.asarray(discrepancies), np.asarray(sizes, dtype=float)
     if trade_off == 0:
         return np.array([1.0] + [0.0] * (len(d) - 1))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sourcewise.estimators.pool import LARGEST, FeatureMap
+from sourcewise.core.choices import DEFAULT
+from sourcewise.estimators.pool import FeatureMap
 
 
 def test_proportions_of_like_features_are_kept():
@@ -38,8 +39,8 @@ def test_what_is_within_bounds_is_not_cut_off_and_all_else_is():
     features = FeatureMap.from_reference(X)
     far = np.concatenate([features.bounds, 1.01 * features.bounds, 0.99 * features.bounds])
     mapped = features(far)[:, :3]
-    np.testing.assert_allclose(np.abs(mapped[:4]), LARGEST)
-    assert (np.abs(mapped[4:]) < LARGEST).all()
+    np.testing.assert_allclose(np.abs(mapped[:4]), DEFAULT.largest)
+    assert (np.abs(mapped[4:]) < DEFAULT.largest).all()
     np.testing.assert_allclose(features(np.clip(far, *features.bounds))[:, :3], mapped)
 
 
@@ -84,8 +85,8 @@ def test_placeholders_are_cut_off(value):
     X = 1e-3 * np.random.default_rng(0).normal(size=(50, 2))
     features = FeatureMap.from_reference(X)
     found = features(np.array([[value, 0.5], [-value, 0.5], [0.03, 0.5]]))
-    np.testing.assert_array_equal(found[:2, 0], [LARGEST, -LARGEST])
-    assert 10.0 < found[2, 0] < LARGEST
+    np.testing.assert_array_equal(found[:2, 0], [DEFAULT.largest, -DEFAULT.largest])
+    assert 10.0 < found[2, 0] < DEFAULT.largest
     np.testing.assert_array_equal(FeatureMap.as_given(X)(np.array([[value, 1.0]]))[0, 0], value)
 
 

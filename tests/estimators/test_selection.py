@@ -14,6 +14,9 @@ from sklearn.base import clone
 from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
+from sourcewise.core.choices import DEFAULT
+from sourcewise.core.data import ReferenceRows
+from sourcewise.core.discrepancy.methods import know_nothing_loss
 from sourcewise.core.losses import brier_loss, log_loss
 from sourcewise.estimators.likelihood import (
     doublings_from,
@@ -22,33 +25,30 @@ from sourcewise.estimators.likelihood import (
     setting_prior,
     without_small,
 )
-from sourcewise.estimators.pool import know_nothing_loss
 from sourcewise.estimators.selection import Selection
 from sourcewise.estimators.weight_average import posterior_shares, reference_is_likelier
 
 
 def classes(y, **more):
     """Return what the likelihoods ask of a pool whose reference has these labels."""
-    data = SimpleNamespace(
-        n_classes=2,
-        reference=0,
-        rows=lambda i: slice(0, len(y)),
-        row_shares=np.full(len(y), 1.0 / len(y)),
-    )
     return SimpleNamespace(
-        data=data,
-        trusted=(np.zeros((len(y), 1)), y),
-        names_only=False,
+        reference=reference_rows(np.zeros((len(y), 1)), y),
+        n_classes=2,
+        family=SimpleNamespace(names_only=False),
         selection_loss=log_loss,
         **more,
     )
 
 
+def reference_rows(X, y):
+    return ReferenceRows(X, y, np.full(len(X), 1.0 / len(X)), 2)
+
+
 def test_shares_of_weights_are_bayes_rule():
     trade_offs, doublings = np.array([0.5, 1.0, 4.0]), np.array([-1.0, 0.0, 2.0])
     likelihood = np.array([0.1, 0.4, 0.3])
-    protocol = SimpleNamespace(preferred=1.0, doublings=2.0, least_share=0.0)
-    pool = classes(np.tile([0, 1], 20), protocol=protocol)
+    choices = SimpleNamespace(preferred=1.0, doublings=2.0, least_share=0.0)
+    pool = classes(np.tile([0, 1], 20), choices=choices)
     found = posterior_shares(pool, -np.log(likelihood) / 40.0, 40.0, trade_offs)
     expected = likelihood * norm.pdf(doublings / 2.0)
     np.testing.assert_allclose(found, expected / expected.sum())
@@ -70,13 +70,12 @@ def test_a_score_is_expected_to_vary_as_much_as_noise(n_features):
     X = np.column_stack([3.0 * rng.normal(size=(4000, n_features)), np.ones(4000)])
     expected = 1.0 / (9.0 * n_features)
     pool = SimpleNamespace(
-        data=classes(np.zeros(4000, dtype=int)).data,
-        trusted=(X, None),
+        reference=reference_rows(X, None),
         family=SimpleNamespace(settings=expected * np.array([0.1, 1.0, 10.0])),
-        protocol=SimpleNamespace(decades=1.0),
+        choices=SimpleNamespace(decades=1.0),
     )
     np.testing.assert_allclose(setting_prior(pool), [-0.5, 0.0, -0.5], atol=0.02)
-    pool.trusted = (np.ones((4000, 1)), None)  # nothing but the constant
+    pool.reference = reference_rows(np.ones((4000, 1)), None)  # nothing but the constant
     assert np.isfinite(setting_prior(pool)).all()
 
 
@@ -224,9 +223,9 @@ def test_a_trace_of_spoilt_features_does_not_spoil_the_model(spoil, seed):
 def test_the_reference_alone_is_taken_where_the_average_loses_what_it_knows(
     reference, average, alone
 ):
-    pool = classes(np.tile([0, 1], 50))
-    assert know_nothing_loss(pool, log_loss) == pytest.approx(np.log(2.0))
-    assert know_nothing_loss(pool, brier_loss) == pytest.approx(0.25)
+    pool = classes(np.tile([0, 1], 50), choices=DEFAULT)
+    assert know_nothing_loss(pool.reference, log_loss) == pytest.approx(np.log(2.0))
+    assert know_nothing_loss(pool.reference, brier_loss) == pytest.approx(0.25)
     assert reference_is_likelier(pool, reference, average, size=100.0) == alone
 
 

@@ -28,7 +28,7 @@ def largest(monkeypatch):
         sizes[0] = max(sizes[0], len(ridge))
         return original(curvature, ridge)
 
-    for module in ("logistic", "logistic_grid", "stacked", "wide_grid", "robust"):
+    for module in ("logistic", "logistic_grid", "batched_logistic", "wide_grid", "robust"):
         monkeypatch.setattr(f"sourcewise.core.{module}.inverse_with_ridge", inverse)
     return sizes
 

@@ -98,9 +98,6 @@ class Recorder(Bench):
         super().__init__(X, y, X_test, y_test, **options)
         self.given = X, y, X_test, y_test
 
-    def expect(self, X, y):
-        pass
-
     def run(self, facts):
         Recorder.shown.append((self.given, facts))
         return {}, {}
@@ -125,7 +122,7 @@ def test_exactly_n_sources_are_corrupted_and_never_reference_or_test_rows(monkey
         assert np.array_equal(y_test, labels[split.test])
         assert sorted(facts.names) == sorted(clean)
         rows = {
-            name: int((facts.spaces["given"].X[k] != clean[name]).any(axis=1).sum())
+            name: int((facts.X["given"][k] != clean[name]).any(axis=1).sum())
             for k, name in enumerate(facts.names)
         }
         touched = [name for name, count in rows.items() if count]

@@ -27,7 +27,7 @@ MOST_CARDS = 60
 class Settings:
     """How to fit; see :class:`sourcewise.SourceWeightedClassifier`."""
 
-    discrepancy: str = "local"
+    discrepancy: str = "combined"
     trade_off: str | float = "cv"
     protocol: str | None = None
     seed: int = 0

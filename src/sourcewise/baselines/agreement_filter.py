@@ -93,7 +93,7 @@ class AgreementFilter(Baseline):
             predicted = predicted_classes(models, data.X[rows])
             correct[rows] = (predicted == data.y[rows]).mean(axis=0)
         trusted = data.rows(data.reference)
-        X, y = pool.trusted
+        X, y = pool.reference.X, pool.reference.y
         unseen = (predicted_classes(models, X) == y) & work.held_out
         correct[trusted] = unseen.sum(axis=0) / len(pool.folds.folds)
         weighted = data.row_shares * correct

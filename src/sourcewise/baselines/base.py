@@ -5,12 +5,14 @@ from __future__ import annotations
 import numbers
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 
 from sourcewise.baselines.shared_fits import SharedFits, Trained
+from sourcewise.core.choices import Choices
 from sourcewise.core.logistic import probabilities
 from sourcewise.estimators.base import _array_of_names
 from sourcewise.estimators.input import ClassInput
@@ -20,9 +22,6 @@ from sourcewise.estimators.transaction import forget_fit, unchanged_on_failure
 
 class Baseline(ClassifierMixin, ClassInput):
     """Linear classifier from many sources; subclasses say how in ``_fit``."""
-
-    # Placeholders only: normalising each source by itself needs rows in other units as they are.
-    _largest = 1e6
 
     def __init__(
         self,
@@ -67,6 +66,11 @@ class Baseline(ClassifierMixin, ClassInput):
 
     def _probabilities(self, X: np.ndarray) -> np.ndarray:
         return probabilities(np.asarray(X @ self.coef_.T + self.intercept_))
+
+    def _choices(self) -> Choices:
+        # Placeholders only are cut off: normalising each source by itself needs rows in other units
+        # as they are.
+        return replace(super()._choices(), largest=1e6)
 
     # -- for subclasses ----------------------------------------------------------------------
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import SourceData
+from sourcewise.core.family import SourceRuns
 from sourcewise.core.folds import named_seed, stratified_folds
-from sourcewise.core.linear import INTERCEPT_PENALTY
 from sourcewise.core.logistic import n_outputs
 from sourcewise.core.newton import newton_logistic
 from sourcewise.estimators.pool import Pool
@@ -52,7 +53,7 @@ def _fit(pool: Pool, C: float, order: np.ndarray | slice, counts: np.ndarray) ->
     models = np.zeros((len(counts), n_outputs(data.n_classes), d))
     some = counts > 0
     if data.n_classes <= 2:
-        penalty = constant_penalty(d, penalise=pool.protocol.as_given)
+        penalty = constant_penalty(d, penalise=pool.choices.as_given)
         stop = np.cumsum(counts)
         positions = np.arange(len(data.y))[order]
         for s in np.flatnonzero(some):
@@ -67,11 +68,7 @@ def _fit(pool: Pool, C: float, order: np.ndarray | slice, counts: np.ndarray) ->
             )[0]
         return models
     models[some] = pool.family.fit_folds(
-        data.X[order],
-        data.y[order],
-        row_weights[order],
-        (np.cumsum(counts) - counts)[some],
-        counts[some],
+        SourceRuns(data.X[order], data.y[order], row_weights[order], counts[some]),
         np.full(len(data.y), -1),  # nothing is left out
         np.ones(int(some.sum()), dtype=np.intp),
         C,
@@ -110,5 +107,5 @@ def constant_penalty(n_features: int, *, penalise: bool) -> np.ndarray:
     """Relative penalty of each mapped feature; the constant comes last."""
     penalty = np.ones(n_features)
     if not penalise:
-        penalty[-1] = INTERCEPT_PENALTY
+        penalty[-1] = DEFAULT.intercept_penalty
     return penalty

@@ -82,7 +82,7 @@ class MixMin(Baseline):
 
     def _weigh(self, work: SharedFits) -> np.ndarray:
         data = work.pool.data
-        X, y = work.pool.trusted
+        X, y = work.pool.reference.X, work.pool.reference.y
         likelihoods = work.pool.family.predict(work.local_models(self.C), X)[
             :, np.arange(len(y)), y
         ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sourcewise.baselines.base import Baseline
 from sourcewise.baselines.local import constant_penalty
 from sourcewise.baselines.shared_docstrings import with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.family import given_problems
 from sourcewise.core.robust import (
     THRESHOLD,
     RobustProblem,
@@ -113,7 +112,7 @@ class RobustLogistic(Baseline):
         # Neither the loss nor the penalty depends on the basis.
         space = RowSpace.of(work.pool.data.X)
         pool = work.pool
-        work = SharedFits(replace(pool, data=pool.data.with_features(space.X)))
+        work = SharedFits(pool.with_features(space.X))
         grid = Grid.of_all_rows(work, self._settings(work), self.threshold)
         if self.optimizer == "gradient-descent":
             best, model, self.objective_ = grid.descend()
@@ -123,7 +122,7 @@ class RobustLogistic(Baseline):
         self._set_linear(work, space.back(model))
 
     def _settings(self, work: SharedFits) -> np.ndarray:
-        if self.optimizer == "quasi-newton" and not work.pool.protocol.as_given:
+        if self.optimizer == "quasi-newton" and not work.pool.choices.as_given:
             return work.pool.family.settings
         # Mean loss + l |w|^2, times the number of rows: 1 / (2 C) = l n.
         return np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * work.sizes[0].sum()))
@@ -145,14 +144,15 @@ class Grid:
         """All rows of all sources count the same."""
         data = work.pool.data
         weights = work.by_size(np.ones(data.n_sources))
-        problems = WeightedProblems(
+        problems = given_problems(
+            work.pool.sources,
             data,
             weights,
             work.sizes.sum(axis=1),
             work.held_out,
             np.arange(-1, len(work.held_out)),
         )
-        patterns = np.stack([problems.row_weights(p) for p in range(len(weights))])
+        patterns = np.stack([problems.row_weights(data, p) for p in range(len(problems))])
         return cls(work, patterns, settings, threshold)
 
     def problem(
@@ -166,7 +166,7 @@ class Grid:
     ) -> RobustProblem:
         """Columns of the grid; ``which`` are positions of settings."""
         data = self.work.pool.data
-        penalty = constant_penalty(data.X.shape[1], penalise=self.work.pool.protocol.as_given)
+        penalty = constant_penalty(data.X.shape[1], penalise=self.work.pool.choices.as_given)
         return RobustProblem(
             data.X[rows].astype(dtype, copy=False),
             data.y[rows],

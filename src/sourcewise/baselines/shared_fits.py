@@ -14,8 +14,7 @@ from sourcewise.baselines.local import (
     fit_half_models,
     fit_local_models,
 )
-from sourcewise.core.curvature import Pilots
-from sourcewise.core.family import WeightedProblems, kept_shares
+from sourcewise.core.family import WeightedProblems, given_problems, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES
 from sourcewise.core.newton import newton_logistic
 from sourcewise.estimators.cross_validation import total_weight
@@ -51,9 +50,8 @@ class SharedFits:
     then without each validation fold of the reference.
     """
 
-    def __init__(self, pool: Pool, pilots: Pilots | None = None):
+    def __init__(self, pool: Pool):
         self.pool = pool
-        self.pilots = pilots  # where solutions are expected, if known
         self._trained: dict[bytes, Trained] = {}
         self._local: dict[float, np.ndarray] = {}
         self._halves: dict[float, tuple[np.ndarray, np.ndarray]] = {}
@@ -97,8 +95,9 @@ class SharedFits:
     @cached_property
     def reference_predictions(self) -> np.ndarray:
         """Probabilities of the reference's rows by models that have not seen them."""
-        X, _ = self.pool.trusted
-        by_fold = self.pool.family.predict(self.reference_trained.fold_models, X)
+        by_fold = self.pool.family.predict(
+            self.reference_trained.fold_models, self.pool.reference.X
+        )
         summed = np.einsum("vnk,vn->nk", by_fold, self.held_out)
         return np.asarray(summed / len(self.pool.folds.folds))
 
@@ -147,7 +146,7 @@ class SharedFits:
 
     def problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:
         """All weightings, each for all rows and without each validation fold."""
-        data, effective = self.pool.data, self.pool.protocol.effective_total
+        data, effective = self.pool.data, self.pool.choices.effective_total
         counts = np.tile(data.row_counts, (len(self.sizes), 1))
         counts[1:, data.reference] -= self.held_out.sum(axis=1)
         totals = [
@@ -155,7 +154,8 @@ class SharedFits:
             for weights in weightings
             for w, m, n in zip(weights, self.sizes, counts, strict=True)
         ]
-        return WeightedProblems(
+        return given_problems(
+            self.pool.sources,
             data,
             np.concatenate(weightings),
             np.array(totals),
@@ -166,22 +166,19 @@ class SharedFits:
     def fit_many(self, problems: WeightedProblems) -> np.ndarray:
         """Fit all in one batch, as suits many rows."""
         family = self.pool.family
-        # An estimator of the user's own takes no pilots.
-        known = {} if self.pilots is None else {"pilots": self.pilots}
-        models = family.fit_grid(problems, family.settings, **known)
-        return np.asarray(models, dtype=np.float64)
+        return np.asarray(family.fit_grid(problems, family.settings), dtype=np.float64)
 
     def fit_few(self, problems: WeightedProblems) -> np.ndarray:
         """Fit one by one, as suits few rows."""
         data = self.pool.data
-        row_weights = np.stack([problems.row_weights(p) for p in range(len(problems.weights))])
+        row_weights = np.stack([problems.row_weights(data, p) for p in range(len(problems))])
         rows = row_weights.any(axis=0)
         return newton_logistic(
             data.X[rows],
             data.y[rows],
             row_weights[:, rows],
             self.pool.family.settings,
-            penalty=constant_penalty(data.X.shape[1], penalise=self.pool.protocol.as_given),
+            penalty=constant_penalty(data.X.shape[1], penalise=self.pool.choices.as_given),
             tol=NEWTON_TOL,
         )[:, :, None]
 
@@ -198,7 +195,7 @@ class SharedFits:
         From models of shape (n_validation_folds, n_settings, n_outputs, n_mapped_features).
         """
         pool = self.pool
-        X, y = pool.trusted
+        X, y = pool.reference.X, pool.reference.y
         n_settings = fold_models.shape[1]
         losses = np.zeros((n_settings, len(y)))
         for mask, models in zip(self.held_out, fold_models, strict=True):

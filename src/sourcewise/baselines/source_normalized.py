@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from sourcewise.baselines.base import Baseline
@@ -63,7 +61,7 @@ class SourceNormalized(Baseline):
         d = len(pool.features.scale)
         # The pool's features are an affine map of the input, which standardising undoes.
         Z, centre, scale = standardise_sources(pool.data, d)
-        normalized = SharedFits(replace(pool, data=pool.data.with_features(Z)))
+        normalized = SharedFits(pool.with_features(Z))
         trained = normalized.train(normalized.by_size(np.ones(pool.data.n_sources)))
         self.C_ = trained.C
         coef = trained.model[:, :d] / scale

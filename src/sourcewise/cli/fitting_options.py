@@ -14,8 +14,8 @@ import typer
 
 from sourcewise.audit import Settings
 from sourcewise.cli.options import FITTING, Seed, listed
+from sourcewise.core.discrepancy.methods import DISCREPANCIES
 from sourcewise.tables.training import TableRequest
-from sourcewise.validation import DISCREPANCIES
 
 BAD_TRADE_OFF = "--trade-off must be cv, theory or a number that is not negative; got {value!r}."
 
@@ -136,8 +136,8 @@ class FittingOptions:
         Discrepancy,
         typer.Option(
             metavar="METHOD",
-            help=f"How sources are compared: {', '.join(DISCREPANCIES[:-1])} or "
-            f"{DISCREPANCIES[-1]}.",
+            help=f"How sources are compared: {', '.join(list(DISCREPANCIES)[:-1])} or "
+            f"{list(DISCREPANCIES)[-1]}.",
             rich_help_panel=FITTING,
         ),
     ] = Discrepancy(Settings.discrepancy)

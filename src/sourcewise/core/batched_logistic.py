@@ -26,7 +26,7 @@ def fit_logistic_batch(
     *,
     C: float,
     penalty: FloatArray,
-    tol: float,
+    tol: FloatArray,
     start: FloatArray | None = None,
 ) -> FloatArray:
     """Binary logistic regressions of the form in :mod:`sourcewise.core.logistic`.
@@ -39,9 +39,9 @@ def fit_logistic_batch(
     row_weights : array of shape (n_sources, n_rows, n_folds)
     C : float
     penalty : array of shape (n_features,)
-    tol : float
-        A source stops when the predicted decrease of all its folds is below ``tol`` times their
-        objectives.
+    tol : array of shape (n_sources,)
+        A source stops when the predicted decrease of all its folds is below its ``tol`` times
+        their objectives: what it comes to does not depend on the company it is in.
     start : array of shape (n_sources, n_folds, n_features), optional
         Where to start; zero by default.
 
@@ -64,7 +64,7 @@ def fit_logistic_batch(
             inverse[running] = _inverse_hessian(at[0], at[2], V, ridge)
         direction = -np.matmul(inverse[running], G)
         slope = np.einsum("sdk,sdk->sk", G, direction)
-        done = (-0.5 * slope <= tol * floor).all(axis=1)
+        done = (-0.5 * slope <= tol[running, None] * floor).all(axis=1)
         if done.any():
             W[running[done]] = points[done]
             keep = ~done
@@ -84,7 +84,7 @@ def fit_logistic_batch(
             n_classes=2,
             penalty=penalty,
             start=points[k].T[:, None, :],
-            tol=tol,
+            tol=float(tol[s]),
         )[:, 0]
     return coef
 

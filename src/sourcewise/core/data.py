@@ -26,7 +26,7 @@ class SourceData:
     starts : int array of shape (n_sources + 1,)
         Where each source begins, and the number of rows at the end.
     reference : int
-        Position of the trusted source.
+        Position of the trusted source, -1 where it is not among these.
     row_shares : array of shape (n_rows,)
         How much a row counts within its source; they sum to 1 in each source
         (``1 / m_i`` unless rows carry sample weights).
@@ -63,6 +63,17 @@ class SourceData:
         return np.asarray(1.0 / squares)
 
     @property
+    def reference_shares(self) -> FloatArray:
+        """How much each row of the reference counts."""
+        return self.row_shares[self.rows(self.reference)]
+
+    @property
+    def untrusted(self) -> IntArray:
+        """Positions of all sources but the reference."""
+        positions = np.arange(self.n_sources)
+        return np.asarray(positions[positions != self.reference])
+
+    @property
     def source_of_row(self) -> IntArray:
         """Position of each row's source."""
         return np.repeat(np.arange(self.n_sources), self.row_counts)
@@ -79,8 +90,20 @@ class SourceData:
         """Rows of every source in turn."""
         return (self.rows(i) for i in range(self.n_sources))
 
+    def some(self, first: int, last: int) -> SourceData:
+        """Return the sources from ``first`` up to ``last``, without copying a row."""
+        rows = slice(int(self.starts[first]), int(self.starts[last]))
+        return SourceData(
+            self.X[rows],
+            self.y[rows],
+            self.starts[first : last + 1] - self.starts[first],
+            self.reference - first if first <= self.reference < last else -1,
+            self.row_shares[rows],
+            self.n_classes,
+        )
+
     def select(self, sources: Sequence[int]) -> SourceData:
-        """Return some sources, the reference among them, in the order asked for."""
+        """Return some sources in the order asked for."""
         positions = [int(i) for i in sources]
         if positions == list(range(self.n_sources)):
             return self
@@ -90,12 +113,47 @@ class SourceData:
             self.X[rows],
             self.y[rows],
             np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
-            positions.index(self.reference),
+            positions.index(self.reference) if self.reference in positions else -1,
             self.row_shares[rows],
             self.n_classes,
         )
 
     def with_features(self, X: FloatArray) -> SourceData:
+        """Return the same rows under other features."""
+        return replace(self, X=X)
+
+
+@dataclass(frozen=True)
+class ReferenceRows:
+    """Rows of the trusted source, which are where the fit is done.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+        Class codes, or real targets when ``n_classes`` is 0.
+    shares : array of shape (n_rows,)
+        How much a row counts; they sum to 1.
+    n_classes : int
+    """
+
+    X: FloatArray
+    y: Any
+    shares: FloatArray
+    n_classes: int
+
+    @classmethod
+    def of(cls, data: SourceData) -> ReferenceRows:
+        """Take the reference's rows out of a pool of sources."""
+        rows = data.rows(data.reference)
+        return cls(data.X[rows], data.y[rows], data.row_shares[rows], data.n_classes)
+
+    @property
+    def size(self) -> float:
+        """Effective size ``m_T = 1 / sum_j share_j^2``."""
+        return float(1.0 / np.sum(self.shares**2))
+
+    def with_features(self, X: FloatArray) -> ReferenceRows:
         """Return the same rows under other features."""
         return replace(self, X=X)
 

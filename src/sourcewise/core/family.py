@@ -7,45 +7,118 @@ outside the core and offer the same calls, but for those of `JointFamily`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
+from sourcewise.core.engine import Engine
+from sourcewise.core.row_space import RowSpace
+from sourcewise.core.source_weights import GivenWeights, SourceWeights
 
 SAME = 1e-12  # weights that differ by less are the same, but for rounding
+
+
+@dataclass(frozen=True)
+class SourceRuns:
+    """Rows of some sources, one source after the other.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    weights : array of shape (n_rows,)
+    counts : int array of shape (n_sources,)
+    """
+
+    X: FloatArray
+    y: Any
+    weights: FloatArray
+    counts: IntArray
+
+    @cached_property
+    def starts(self) -> IntArray:
+        """Where each source begins."""
+        return np.concatenate([[0], np.cumsum(self.counts)[:-1]]).astype(np.intp)
+
+    def rows(self, source: Any) -> slice:
+        """Rows of one source."""
+        return slice(self.starts[source], self.starts[source] + self.counts[source])
+
+
+@dataclass(frozen=True)
+class SharedRows:
+    """Rows that every source is joined with, under several weightings.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    weights : array of shape (n_rows, n_models)
+    models : batch of models
+        Of these rows alone, one for each weighting.
+    """
+
+    X: FloatArray
+    y: Any
+    weights: FloatArray
+    models: Any
+
+    def join(self, runs: SourceRuns, source: int) -> tuple[FloatArray, Any, FloatArray]:
+        """Put a source's rows below; their weights are the same in every column."""
+        rows = runs.rows(source)
+        own = np.broadcast_to(
+            runs.weights[rows, None], (int(runs.counts[source]), self.weights.shape[1])
+        )
+        return (
+            np.concatenate([self.X, runs.X[rows]]),
+            np.concatenate([self.y, runs.y[rows]]),
+            np.concatenate([self.weights, own]),
+        )
 
 
 class Family(Protocol):
     """A learner with a grid of settings, fitted to many weightings at once."""
 
-    settings: FloatArray
+    @property
+    def settings(self) -> FloatArray:
+        """Values that are tried: of ``C`` for our own learners."""
+
+    @property
+    def linear(self) -> bool:
+        """Whether models are arrays of coefficients, and cheap to fit.
+
+        Then models can be averaged, every source can be joined with the reference
+        (`JointFamily`), and sums over sources are all that training needs of them.
+        """
+
+    @property
+    def names_only(self) -> bool:
+        """Whether it is a classifier without probabilities."""
 
     def fit(self, X: FloatArray, y: Any, row_weights: FloatArray, settings: FloatArray) -> Any:
         """Fit one model for each column of ``row_weights`` (n_rows, n_models)."""
 
-    def fit_folds(
-        self,
-        X: FloatArray,
-        y: Any,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        fold: IntArray,
-        n_folds: IntArray,
-        setting: float,
-    ) -> Any:
-        """Fit, for runs of rows, one model without each fold; models in (run, fold) order.
+    def fit_folds(self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float) -> Any:
+        """Fit, for every source, one model without each fold; models in (source, fold) order.
 
-        Run ``s`` has ``counts[s]`` rows from ``starts[s]`` on and ``n_folds[s]`` folds.
+        Source ``s`` has ``n_folds[s]`` folds; ``fold`` says which one a row is in.
         """
 
-    def fit_grid(self, problems: WeightedProblems, settings: FloatArray, start: Any = None) -> Any:
+    def fit_grid(
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        start: Any = None,
+        on_fit: Callable[[int], None] | None = None,
+    ) -> Any:
         """Fit every weighting under every setting; models in (weighting, setting) order.
 
         ``start`` is a batch of one model near the solutions, or of one for each setting, if they
-        are known.
+        are known. ``on_fit`` is told how many models have just been fitted.
         """
 
     def predict(self, models: Any, X: FloatArray) -> FloatArray:
@@ -58,22 +131,10 @@ class Family(Protocol):
 class JointFamily(Family, Protocol):
     """A family whose fits are cheap enough to join every source with the reference."""
 
-    def fit_beside(
-        self,
-        shared: tuple[FloatArray, Any],
-        shared_weights: FloatArray,
-        alone: Any,
-        X: FloatArray,
-        y: Any,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        setting: float,
-    ) -> Any:
-        """Fit each run of rows together with the shared rows, under each weighting of the latter.
+    def fit_beside(self, shared: SharedRows, runs: SourceRuns, setting: float) -> Any:
+        """Fit each source together with the shared rows, under each weighting of the latter.
 
-        ``shared_weights`` is (n_shared_rows, n_models), ``row_weights`` (n_rows,) and ``alone`` the
-        models of the shared rows alone; models in (run, weighting) order.
+        Models in (source, weighting) order.
         """
 
 
@@ -83,9 +144,13 @@ class WeightedProblems:
 
     Attributes
     ----------
-    data : SourceData
-    weights : array of shape (n_problems, n_sources)
-        Source weights ``alpha``.
+    sources : Engine
+        The untrusted sources.
+    reference : ReferenceRows
+    weights : SourceWeights
+        Source weights ``alpha`` of the untrusted sources, a column for each problem.
+    reference_weights : array of shape (n_problems,)
+        ``alpha_T``.
     totals : array of shape (n_problems,)
         What the row weights sum to: the number of rows that ``C`` is to be understood against.
     held_out : bool array of shape (n_folds, n_reference_rows)
@@ -94,64 +159,92 @@ class WeightedProblems:
         Row of ``held_out``, or -1 for none.
     """
 
-    data: SourceData
-    weights: FloatArray
+    sources: Engine
+    reference: ReferenceRows
+    weights: SourceWeights
+    reference_weights: FloatArray
     totals: FloatArray
     held_out: np.ndarray[Any, np.dtype[np.bool_]]
     fold: IntArray
 
+    def __len__(self) -> int:
+        """Return the number of problems."""
+        return len(self.totals)
+
     @property
     def reference_shares(self) -> FloatArray:
         """Shares of the reference's rows: all of them, then without each held-out set."""
-        shares = self.data.row_shares[self.data.rows(self.data.reference)]
+        shares = self.reference.shares
         return np.stack([shares, *(kept_shares(shares, mask) for mask in self.held_out)])
 
     def only(self, chosen: Any) -> WeightedProblems:
         """Return some of the problems, by mask or position."""
         return replace(
             self,
-            weights=self.weights[chosen],
+            weights=self.weights.in_columns(chosen),
+            reference_weights=self.reference_weights[chosen],
             totals=self.totals[chosen],
             fold=self.fold[chosen],
         )
 
+    def in_row_space(self) -> tuple[WeightedProblems, RowSpace]:
+        """Return the same problems in fewer coordinates, if that is possible, and the way back."""
+        found = self.sources.in_row_space(self.reference.X)
+        if found is None:
+            return self, RowSpace(self.reference.X, None)
+        sources, space = found
+        return replace(
+            self, sources=sources, reference=self.reference.with_features(space.X)
+        ), space
+
     def find(self, others: WeightedProblems) -> IntArray:
         """Return where each of the other problems of the same pool is among these, or -1."""
-        ours = np.column_stack([self.fold, self.weights, self.totals])
-        theirs = np.column_stack([others.fold, others.weights, others.totals])
+        ours, theirs = self._table(), others._table()
         same = np.all(np.isclose(theirs[:, None], ours, rtol=SAME, atol=SAME), axis=2)
         return np.asarray(np.where(np.any(same, axis=1), np.argmax(same, axis=1), -1))
 
-    def row_weights(self, problem: int) -> FloatArray:
-        """Weights of all rows in one problem: ``total * alpha_i * share_j``."""
-        data = self.data
+    def _table(self) -> FloatArray:
+        return np.column_stack(
+            [self.fold, self.weights.of(slice(None)).T, self.reference_weights, self.totals]
+        )
+
+    def row_weights(self, data: SourceData, problem: int) -> FloatArray:
+        """Weights of all rows in one problem, ``total * alpha_i * share_j``, rows at hand."""
         shares = data.row_shares
         if self.fold[problem] >= 0:
             shares = shares.copy()
             shares[data.rows(data.reference)] = kept_shares(
-                shares[data.rows(data.reference)], self.held_out[self.fold[problem]]
+                data.reference_shares, self.held_out[self.fold[problem]]
             )
-        per_source = self.totals[problem] * self.weights[problem]
-        return np.asarray(np.repeat(per_source, data.row_counts) * shares)
+        alpha = np.insert(
+            self.weights.of(slice(None), np.array([problem]))[:, 0],
+            data.reference,
+            self.reference_weights[problem],
+        )
+        return np.asarray(np.repeat(self.totals[problem] * alpha, data.row_counts) * shares)
+
+
+def given_problems(
+    sources: Engine,
+    data: SourceData,
+    weights: FloatArray,
+    totals: FloatArray,
+    held_out: np.ndarray[Any, np.dtype[np.bool_]],
+    fold: IntArray,
+) -> WeightedProblems:
+    """Weightings by a table of shape (n_problems, n_sources), the reference among the sources."""
+    return WeightedProblems(
+        sources,
+        ReferenceRows.of(data),
+        GivenWeights(np.delete(weights, data.reference, axis=1).T),
+        weights[:, data.reference],
+        totals,
+        held_out,
+        fold,
+    )
 
 
 def kept_shares(shares: FloatArray, held_out: np.ndarray[Any, np.dtype[np.bool_]]) -> FloatArray:
     """Shares of one source's rows after some are left out; they still sum to 1."""
     kept = np.where(held_out, 0.0, shares)
     return np.asarray(kept / kept.sum())
-
-
-def join_rows(
-    shared: tuple[FloatArray, Any],
-    shared_weights: FloatArray,
-    X: FloatArray,
-    y: Any,
-    row_weights: FloatArray,
-) -> tuple[FloatArray, Any, FloatArray]:
-    """Put rows below the shared ones; their weights are the same in every column."""
-    own = np.broadcast_to(row_weights[:, None], (len(y), shared_weights.shape[1]))
-    return (
-        np.concatenate([shared[0], X]),
-        np.concatenate([shared[1], y]),
-        np.concatenate([shared_weights, own]),
-    )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.batched_logistic import fit_logistic_batch
-from sourcewise.core.curvature import Pilots
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.family import WeightedProblems, join_rows
+from sourcewise.core.family import SharedRows, SourceRuns, WeightedProblems
+from sourcewise.core.grid_problem import GridProblem
 from sourcewise.core.logistic import (
     fit_logistic,
     n_outputs,
@@ -20,7 +21,6 @@ from sourcewise.core.logistic import (
 )
 from sourcewise.core.logistic_grid import solve_grid
 from sourcewise.core.row_space import RowSpace
-from sourcewise.core.source_gradients import GridProblem
 
 LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
 # Of models beside shared rows: their losses are averaged, not ranked. But rows of a small share
@@ -34,9 +34,6 @@ SINGLE_TOL = 1e-6
 SINGLE_LARGEST = 100.0
 STACK_ELEMENTS = 1_000_000  # features stacked at a time
 MAX_COLUMNS = 4096  # scores a row gets at a time, over all models of a batch
-# A free intercept would run off to infinity on a source with one class; this holds it without
-# being felt elsewhere.
-INTERCEPT_PENALTY = 1e-3
 
 
 @dataclass(frozen=True)
@@ -51,17 +48,23 @@ class LogisticFamily:
     penalise_constant : bool
         Whether the constant's coefficient is penalised like the others.
     tol : float
+    intercept_penalty : float
+        What the constant's coefficient is penalised by otherwise.
     """
+
+    linear: ClassVar[bool] = True
+    names_only: ClassVar[bool] = False
 
     n_classes: int
     settings: FloatArray
     penalise_constant: bool = False
     tol: float = 1e-8
+    intercept_penalty: float = DEFAULT.intercept_penalty
 
     def _penalty(self, n_features: int) -> FloatArray:
         penalty = np.ones(n_features)
         if not self.penalise_constant:
-            penalty[-1] = INTERCEPT_PENALTY
+            penalty[-1] = self.intercept_penalty
         return penalty
 
     def fit(
@@ -92,90 +95,64 @@ class LogisticFamily:
         return probabilities(np.einsum("jod,jd->jo", models[which], X))
 
     def fit_folds(
-        self,
-        X: FloatArray,
-        y: IntArray,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        fold: IntArray,
-        n_folds: IntArray,
-        setting: float,
+        self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float
     ) -> FloatArray:
-        """Fit runs of like size together where there are two classes, else one by one."""
-        d = X.shape[1]
+        """Fit sources of like size together where there are two classes, else one by one."""
+        d = runs.X.shape[1]
         first = np.concatenate([[0], np.cumsum(n_folds)])
-        models = np.empty((first[-1], n_outputs(self.n_classes), d), dtype=X.dtype)
+        models = np.empty((first[-1], n_outputs(self.n_classes), d), dtype=runs.X.dtype)
         if self.n_classes > 2:
             for s in np.flatnonzero(n_folds):
-                rows = slice(starts[s], starts[s] + counts[s])
+                rows = runs.rows(s)
                 left_out = fold[rows, None] == np.arange(n_folds[s])
                 models[first[s] : first[s + 1]] = self.fit(
-                    X[rows],
-                    y[rows],
-                    np.where(left_out, 0.0, row_weights[rows, None]),
+                    runs.X[rows],
+                    runs.y[rows],
+                    np.where(left_out, 0.0, runs.weights[rows, None]),
                     np.full(n_folds[s], setting),
                 )
             return models
-        for runs in like_runs(counts, n_folds, d):
-            k = n_folds[runs[0]]
-            taken, inside = _stack(starts[runs], counts[runs])
-            weights = np.where(inside, row_weights[taken], 0.0)[:, :, None]
+        for some in like_runs(runs.counts, n_folds, d):
+            k = n_folds[some[0]]
+            taken, inside = _stack(runs.starts[some], runs.counts[some])
+            weights = np.where(inside, runs.weights[taken], 0.0)[:, :, None]
             weights = np.where(fold[taken][:, :, None] == np.arange(k), 0.0, weights)
-            fitted = self._fit_stacked(
-                X[taken], y[taken], weights, setting, tol=max(self.tol, LOCAL_TOL)
-            )
-            models[(first[runs, None] + np.arange(k)).ravel(), 0] = fitted.reshape(-1, d)
+            tol = np.full(len(some), max(self.tol, LOCAL_TOL))
+            fitted = self._fit_stacked(runs.X[taken], runs.y[taken], weights, setting, tol)
+            models[(first[some, None] + np.arange(k)).ravel(), 0] = fitted.reshape(-1, d)
         return models
 
-    def fit_beside(
-        self,
-        shared: tuple[FloatArray, IntArray],
-        shared_weights: FloatArray,
-        alone: FloatArray,
-        X: FloatArray,
-        y: IntArray,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        setting: float,
-    ) -> FloatArray:
-        """Fit runs of like size together where there are two classes, else one by one."""
-        n_shared, n_models = shared_weights.shape
-        d = X.shape[1]
-        own_total = np.add.reduceat(row_weights, starts)
-        share = own_total / (own_total + shared_weights.sum(axis=0).max())
+    def fit_beside(self, shared: SharedRows, runs: SourceRuns, setting: float) -> FloatArray:
+        """Fit sources of like size together where there are two classes, else one by one."""
+        n_shared, n_models = shared.weights.shape
+        d = runs.X.shape[1]
+        own_total = np.add.reduceat(runs.weights, runs.starts)
+        share = own_total / (own_total + shared.weights.sum(axis=0).max())
         tol = np.maximum(JOINT_TOL * np.minimum(share / SMALL_SHARE, 1.0) ** 2, LEAST_TOL)
-        models = np.empty((len(counts), n_models, n_outputs(self.n_classes), d), dtype=X.dtype)
+        n_sources = len(runs.counts)
+        models = np.empty((n_sources, n_models, n_outputs(self.n_classes), d), dtype=runs.X.dtype)
         if self.n_classes > 2:
-            for s, (start, count) in enumerate(zip(starts, counts, strict=True)):
-                rows = slice(start, start + count)
-                own = X[rows], y[rows], row_weights[rows]
-                joined = join_rows(shared, shared_weights, *own)
+            for s in range(n_sources):
                 models[s] = replace(self, tol=float(tol[s])).fit(
-                    *joined, np.full(n_models, setting)
+                    *shared.join(runs, s), np.full(n_models, setting)
                 )
-        else:
-            for runs in like_runs(counts + n_shared, np.full(len(counts), n_models), d):
-                taken, inside = _stack(starts[runs], counts[runs])
-                inside_weights = np.where(inside, row_weights[taken], 0.0)[:, :, None]
-                enough = float(tol[runs].min())
-                features = np.concatenate([_for_each(shared[0], runs), X[taken]], axis=1)
-                if enough >= SINGLE_TOL and np.abs(features).max() <= SINGLE_LARGEST:
-                    features = features.astype(np.float32)
-                models[runs, :, 0] = self._fit_stacked(
-                    features,
-                    np.concatenate([_for_each(shared[1], runs), y[taken]], axis=1),
-                    np.concatenate(
-                        [
-                            _for_each(shared_weights, runs),
-                            np.broadcast_to(inside_weights, (*inside.shape, n_models)),
-                        ],
-                        axis=1,
-                    ),
+            return models.reshape(-1, *models.shape[2:])
+        # Each source by itself, so that nobody's precision depends on who is fitted beside it.
+        largest = np.maximum.reduceat(np.abs(runs.X).max(axis=1), runs.starts)
+        largest = np.maximum(largest, np.abs(shared.X).max())
+        single = (tol >= SINGLE_TOL) & (largest <= SINGLE_LARGEST)
+        for dtype, chosen in ((np.float32, single), (runs.X.dtype, ~single)):
+            for some in like_runs(runs.counts + n_shared, n_models * chosen, d):
+                taken, inside = _stack(runs.starts[some], runs.counts[some])
+                weights = np.where(inside, runs.weights[taken], 0.0)[:, :, None]
+                weights = np.broadcast_to(weights, (*inside.shape, n_models))
+                models[some, :, 0] = self._fit_stacked(
+                    np.concatenate([_for_each(shared.X, some), runs.X[taken]], axis=1, dtype=dtype),
+                    np.concatenate([_for_each(shared.y, some), runs.y[taken]], axis=1),
+                    np.concatenate([_for_each(shared.weights, some), weights], axis=1),
                     setting,
-                    tol=enough,
-                    start=_for_each(alone[:, 0], runs),
+                    tol[some],
+                    start=_for_each(shared.models[:, 0], some),
                 )
         return models.reshape(-1, *models.shape[2:])
 
@@ -185,7 +162,7 @@ class LogisticFamily:
         y: IntArray,
         row_weights: FloatArray,
         setting: float,
-        tol: float,
+        tol: FloatArray,
         start: FloatArray | None = None,
     ) -> FloatArray:
         """Two classes: coefficients (n_runs, n_models, n_features) of stacked runs."""
@@ -207,35 +184,34 @@ class LogisticFamily:
         settings: FloatArray,
         start: FloatArray | None = None,
         on_fit: Callable[[int], None] | None = None,
-        pilots: Pilots | None = None,
     ) -> FloatArray:
         """Fit all problems under all settings in batches of columns."""
         n_settings = len(settings)
         by_strength = np.argsort(settings) if start is not None and len(start) > 1 else slice(None)
         # Of all rows, and from nearby: that is the final model, and its digits will be looked at.
         final = start is not None and bool((problems.fold < 0).all())
-        space = RowSpace.of(problems.data.X)
-        data = problems.data.with_features(space.X)
+        problems, space = problems.in_row_space()
         width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))
         # Problems of neighbouring weights start from each other, so they must share a batch.
-        order = np.lexsort((problems.fold, problems.weights[:, problems.data.reference]))
+        order = np.lexsort((problems.fold, problems.reference_weights))
         parts = []
         for low in range(0, len(order), width):
-            chosen = order[low : low + width]
-            scaled = problems.weights[chosen] * problems.totals[chosen, None]
+            chosen = np.repeat(order[low : low + width], n_settings)
             parts.append(
                 solve_grid(
                     GridProblem(
-                        data=data,
-                        weights=np.repeat(scaled, n_settings, axis=0).T,
-                        C=np.tile(settings, len(chosen)),
-                        fold=np.repeat(problems.fold[chosen] + 1, n_settings),
+                        sources=problems.sources,
+                        reference=problems.reference,
+                        weights=problems.weights.in_columns(chosen).scaled(problems.totals[chosen]),
+                        reference_weights=problems.reference_weights[chosen]
+                        * problems.totals[chosen],
+                        C=np.tile(settings, len(chosen) // n_settings),
+                        fold=problems.fold[chosen] + 1,
                         reference_shares=problems.reference_shares,
-                        penalty=self._penalty(data.X.shape[1]),
+                        penalty=self._penalty(problems.reference.X.shape[1]),
                     ),
                     tol=1e-3 * self.tol if final else self.tol,
                     start=None if start is None else space.into(start[by_strength]),
-                    pilots=pilots,
                     on_stop=on_fit,
                 )
             )

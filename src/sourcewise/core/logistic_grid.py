@@ -4,10 +4,10 @@ Column :math:`q` weighs source :math:`i` by :math:`a_{iq}` (zero for most source
 and leaves out some reference rows. What makes the grid cheap:
 
 - Gradients are gathered source by source (:mod:`sourcewise.core.source_gradients`).
-- Curvature: :math:`H_q \approx \sum_i a_{iq} H_i + I / C`, with one :math:`H_i` per source and
-  pilot solution. Columns of one regularisation whose weights are alike (folds of one trade-off)
-  share one inverse, and start from the solution of one of them, where their first gradients cost
-  no product of their own.
+- Curvature: :math:`H_q \approx \sum_i a_{iq} H_i + I / C`, with :math:`H_i` at a few pilot
+  solutions (:mod:`sourcewise.core.source_curvature`). Columns of one regularisation whose weights
+  are alike (folds of one trade-off) share one inverse, and start from the solution of one of them,
+  where their first gradients cost no product of their own.
 - Several classes take dozens of gradients. All but the last are of single precision, which is what
   their probabilities have anyway.
 """
@@ -15,13 +15,12 @@ and leaves out some reference rows. What makes the grid cheap:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.core.curvature import Pilots, SourceCurvature
-from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.logistic import (
     MANY_FEATURES,
     centre_outputs,
@@ -29,7 +28,8 @@ from sourcewise.core.logistic import (
     row_curvature,
 )
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
-from sourcewise.core.source_gradients import GridProblem, SourceGradients
+from sourcewise.core.source_curvature import row_hessians
+from sourcewise.core.source_weights import rows_in_use, share_gaps
 from sourcewise.core.wide_grid import solve_wide_grid
 
 MAX_PILOTS = 3
@@ -44,7 +44,7 @@ PATIENCE = 5  # gradients before a column counts as slow
 # only block-diagonal: the memory must have time to learn what it leaves out.
 RENEW_ONE_OUTPUT = 4, 15
 RENEW_SEVERAL = 20, 40
-PREPARED = 64  # inverses computed at a time
+CURVATURE_ENTRIES = 16_000_000  # of the matrices that are asked of the sources at a time
 ROUGH_TOL = 1e-7  # below, rounding to single precision may keep a column from stopping
 ROUGH_ITER = 60  # gradients of single precision; double precision takes over from there
 ALIKE = 0.5  # columns whose weights differ by less in all share one inverse
@@ -55,7 +55,6 @@ def solve_grid(
     *,
     tol: float,
     start: FloatArray | None = None,
-    pilots: Pilots | None = None,
     max_iter: int = 300,
     on_stop: Callable[[int], None] | None = None,
 ) -> FloatArray:
@@ -68,8 +67,6 @@ def solve_grid(
         A column stops when its predicted decrease is below ``tol`` times its objective.
     start : array of shape (n_starts, n_outputs, n_features), optional
         A model near all solutions, or one for each regularisation in ascending order.
-    pilots : Pilots, optional
-        Instead: points to choose from, and all that is known of them.
     max_iter : int
     on_stop : callable, optional
         Told how many columns have just been solved.
@@ -78,15 +75,15 @@ def solve_grid(
     -------
     coef : array of shape (n_columns, n_outputs, n_features)
     """
-    if pilots is None and is_wide(problem.data):
+    if is_wide(problem):
         leaders, leader_of, _ = _leaders(problem)
         return solve_wide_grid(
             problem, leaders, leader_of, tol=tol, start=start, max_iter=max_iter, on_stop=on_stop
         )
-    if pilots is None and problem.data.n_classes > 2 and problem.data.X.dtype == np.float64:
+    if problem.reference.n_classes > 2 and problem.reference.X.dtype == np.float64:
         W = _solve_roughly_first(problem, tol, start, max_iter, on_stop)
     else:
-        W, _ = _solve_by_leaders(problem, tol, start, pilots, max_iter, on_stop)
+        W, _ = _solve_by_leaders(problem, tol, start, max_iter, on_stop)
     return W.transpose(1, 2, 0)
 
 
@@ -98,23 +95,21 @@ def _solve_roughly_first(
     on_stop: Callable[[int], None] | None,
 ) -> FloatArray:
     """Solve in single precision as far as that goes, then all columns in double from there."""
-    narrow = problem.data.with_features(problem.data.X.astype(np.float32))
-    rough = replace(problem, data=narrow)
     near = None if start is None else start.astype(np.float32)
-    W, steps = _solve_by_leaders(rough, max(tol, ROUGH_TOL), near, None, ROUGH_ITER, None)
+    rough = problem.as_type(np.float32)
+    W, steps = _solve_by_leaders(rough, max(tol, ROUGH_TOL), near, ROUGH_ITER, None)
+    gradients = GridGradients(problem)
+    steps.stand_in(problem, gradients)
     everywhere = np.arange(len(problem.C))
-    steps.calls = 0
     return _minimise(
-        problem, SourceGradients(problem), steps, W.astype(np.float64), everywhere, tol, max_iter,
-        on_stop=on_stop,
-    )  # fmt: skip
+        problem, gradients, steps, W.astype(np.float64), everywhere, tol, max_iter, on_stop=on_stop
+    )
 
 
 def _solve_by_leaders(
     problem: GridProblem,
     tol: float,
     start: FloatArray | None,
-    pilots: Pilots | None,
     max_iter: int,
     on_stop: Callable[[int], None] | None,
 ) -> tuple[FloatArray, Preconditioner]:
@@ -123,31 +118,26 @@ def _solve_by_leaders(
     Solutions have the shape (n_features, n_columns, n_outputs).
     """
     leaders, leader_of, alike = _leaders(problem)
-    gradients = SourceGradients(problem)
-    first = None
-    if start is not None:
+    gradients = GridGradients(problem)
+    if start is None:
+        points, C = _pilot_points(problem, gradients, leaders)
+        at = _nearest(C, problem.C)
+        near = points[:, at[leaders]]
+    else:
         few = _few(len(start))
         points = start[few].transpose(2, 0, 1)
-        curvature = SourceCurvature.at(problem.data, points, np.unique(problem.C)[few])
-        at = curvature.nearest(problem.C[leaders])
+        at = _nearest(np.unique(problem.C)[few], problem.C)
         near = problem.start_from(start)[:, leaders]
-    elif pilots is not None:
-        which = pilots.nearest(problem, leaders)
-        curvature, at, near = pilots.curvature, pilots.curved[which], pilots.points[:, which]
-        reference = problem.data.reference
-        first = gradients.from_sums(pilots.sums[:, :, which], reference, near, leaders)
-    else:
-        curvature, near = _pilot_curvature(problem, gradients, leaders)
-        at = curvature.nearest(problem.C[leaders])
-    steps = Preconditioner(problem, curvature)
-    steps.prepare(leaders, at)
-    solved = _minimise(problem, gradients, steps, near, leaders, tol, max_iter, first, on_stop)
-    W = solved[:, leader_of]
     followers = np.setdiff1d(np.arange(len(problem.C)), leaders)
+    steps = Preconditioner(problem, gradients)
+    # All curvature is asked for at once: it costs the sources a pass over their rows.
+    own = np.concatenate([leaders, followers[~alike[followers]]])
+    steps.prepare(own, points, at[own])
+    solved = _minimise(problem, gradients, steps, near, leaders, tol, max_iter, None, on_stop)
+    W = solved[:, leader_of]
     if len(followers):
         near = W[:, followers]
-        share = np.where(alike[followers], leaders[leader_of[followers]], -1)
-        steps.prepare(followers, at[leader_of[followers]], share)
+        steps.share(followers[alike[followers]], leaders[leader_of[followers[alike[followers]]]])
         first = gradients.of_followers(solved, leader_of[followers], followers)
         W[:, followers] = _minimise(
             problem, gradients, steps, near, followers, tol, max_iter, first, on_stop
@@ -155,15 +145,16 @@ def _solve_by_leaders(
     return W, steps
 
 
-def is_wide(data: SourceData) -> bool:
+def is_wide(problem: GridProblem) -> bool:
     """Whether matrices of the size of the features are what costs, in time or in memory."""
-    n, d = data.X.shape
+    n_trusted, d = problem.reference.X.shape
+    n = n_trusted + int(problem.sources.row_counts.sum())
     return bool(d > MANY_FEATURES and (n <= CHEAP_ROWS * d or d > HUGE))
 
 
 def _minimise(
     problem: GridProblem,
-    gradients: SourceGradients,
+    gradients: GridGradients,
     steps: Preconditioner,
     start: FloatArray,
     chosen: IntArray,
@@ -202,38 +193,48 @@ def _leaders(problem: GridProblem) -> tuple[IntArray, IntArray, NDArray[np.bool_
     """
     leaders = np.flatnonzero(problem.fold == problem.fold.min())
     leader_of = np.empty(len(problem.C), dtype=np.intp)
-    gaps = np.empty(len(problem.C))
-    relative = problem.weights / problem.weights.sum(axis=0)
+    gaps = np.zeros(len(problem.C))
+    # Regularisations of one weighting have the same weights: one of them stands for all.
+    weighting = problem.weighting
+    ones, first = np.unique(weighting, return_index=True)
+    leading = np.unique(weighting[leaders])
+    distance = share_gaps(
+        problem.weights.in_columns(first), problem.reference_weights[first], leading, ones
+    )
     for C in np.unique(problem.C):
         theirs = np.flatnonzero(problem.C[leaders] == C)
-        for q in np.flatnonzero(problem.C == C):
-            gap = np.abs(relative[:, leaders[theirs]] - relative[:, [q]]).sum(axis=0)
-            leader_of[q], gaps[q] = theirs[np.argmin(gap)], gap.min()
+        candidates = np.searchsorted(leading, weighting[leaders[theirs]])
+        mine = np.flatnonzero(problem.C == C)
+        gap = distance[candidates][:, weighting[mine]]
+        leader_of[mine] = theirs[np.argmin(gap, axis=0)]
+        gaps[mine] = gap.min(axis=0)
     leader_of[leaders] = np.arange(len(leaders))
     return leaders, leader_of, gaps < ALIKE
 
 
-def _pilot_curvature(
-    problem: GridProblem, gradients: SourceGradients, leaders: IntArray
-) -> tuple[SourceCurvature, FloatArray]:
-    """Curvature of every source at a few pilot solutions, and a start for every leader.
+def _pilot_points(
+    problem: GridProblem, gradients: GridGradients, leaders: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Solve a few pilots; returns points (n_features, n_pilots, n_outputs) and their C.
 
     The pilots weigh sources as the leader with most rows does, at a few of the regularisations.
     They start from zero, with the curvature there.
     """
     settings = np.unique(problem.C)
     few = settings[_few(len(settings))]
-    rows = problem.data.row_counts @ (problem.weights[:, leaders] > 0)
-    broad = problem.weights[:, leaders[np.argmax(rows)]]
-    same = leaders[(problem.weights[:, leaders] == broad[:, None]).all(axis=0)]
+    weighting = problem.weighting
+    rows = rows_in_use(problem.weights.in_columns(leaders), problem.sources.row_counts)
+    broad = weighting[leaders[np.argmax(rows)]]
+    same = leaders[weighting[leaders] == broad]
     pilots = np.array([same[np.argmin(np.abs(np.log(problem.C[same] / C)))] for C in few])
-    shape = (problem.data.X.shape[1], len(pilots), gradients.outputs)
-    W = np.zeros(shape, dtype=problem.data.X.dtype)
-    steps = Preconditioner(problem, SourceCurvature.at(problem.data, W[:, :1], np.array([np.nan])))
-    steps.prepare(pilots, np.zeros(len(pilots), dtype=np.intp))
+    W = np.zeros(
+        (problem.reference.X.shape[1], len(pilots), gradients.outputs),
+        dtype=problem.reference.X.dtype,
+    )
+    steps = Preconditioner(problem, gradients)
+    steps.prepare(pilots, W[:, :1], np.zeros(len(pilots), dtype=np.intp))
     found = _minimise(problem, gradients, steps, W, pilots, PILOT_TOL, 50)
-    curvature = SourceCurvature.at(problem.data, found, problem.C[pilots])
-    return curvature, found[:, curvature.nearest(problem.C[leaders])]
+    return found, problem.C[pilots]
 
 
 def _few(n_settings: int) -> IntArray:
@@ -241,34 +242,65 @@ def _few(n_settings: int) -> IntArray:
     return np.unique(np.linspace(0, n_settings - 1, MAX_PILOTS).round().astype(np.intp))
 
 
+def _nearest(pilots: FloatArray, C: FloatArray) -> IntArray:
+    """Pilot whose regularisation is nearest to each of some."""
+    return np.asarray(np.abs(np.log(pilots[None, :] / C[:, None])).argmin(axis=1))
+
+
 class Preconditioner:
     """Inverse Hessians: shared by columns of like weights, or a column's own."""
 
-    def __init__(self, problem: GridProblem, curvature: SourceCurvature):
-        self.problem = problem
-        self.ridge = problem.ridge
-        self.curvature = curvature
+    def __init__(self, problem: GridProblem, gradients: GridGradients):
         self.group = np.full(len(problem.C), -1, dtype=np.intp)
         self.inverses: list[FloatArray] = []
         self.slots: dict[int, int] = {}
+        self.stand_in(problem, gradients)
+
+    def stand_in(self, problem: GridProblem, gradients: GridGradients) -> None:
+        """Go on with the same problem in another precision."""
+        self.problem, self.sums = problem, gradients.sums
+        self.ridge = problem.ridge
         self.calls = 0
 
-    def prepare(self, columns: IntArray, at: IntArray, shared_with: IntArray | None = None) -> None:
-        """Provide an inverse for each column, from the curvature at some pilot.
+    def prepare(self, columns: IntArray, points: FloatArray, at: IntArray) -> None:
+        """Give each column an inverse, from the curvature at one of a few points.
 
-        Another column's serves where one is given (``shared_with >= 0``).
+        Columns that differ in their regularisation only share the curvature.
         """
-        own = np.full(len(columns), True) if shared_with is None else shared_with < 0
-        for pilot in np.unique(at[own]):
-            mine = columns[own & (at == pilot)]
-            # Some columns at a time: there is one matrix for each.
-            for low in range(0, len(mine), PREPARED):
-                some = mine[low : low + PREPARED]
-                curvature = self.curvature.of_columns(self.problem.weights[:, some], int(pilot))
-                for q, H in zip(some, curvature, strict=True):
-                    self._own(q, H)
-        if shared_with is not None:
-            self.group[columns[~own]] = self.group[shared_with[~own]]
+        keys = np.column_stack([self.problem.weighting[columns], at])
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        which = which.ravel()
+        of_reference = self._reference_curvature(points)
+        width = max(1, CURVATURE_ENTRIES // len(points) ** 2)
+        for low in range(0, len(first), width):
+            some = first[low : low + width]
+            asked = columns[some]
+            mean, by_output = self.sums.curvature(points, asked, at[some])
+            share = self.problem.reference_weights[asked]
+            mean = mean + share[:, None, None].astype(np.float32) * of_reference[0][at[some]]
+            by_output = by_output + share[:, None] * of_reference[1][at[some]]
+            typical = np.maximum(by_output.mean(axis=1), np.finfo(np.float64).tiny)
+            factors = (by_output / typical[:, None]).astype(np.float32)
+            for k in range(len(some)):
+                curvature = factors[k, :, None, None] * mean[k]
+                for q in columns[which == low + k]:
+                    self._own(q, curvature)
+        self.calls = 0
+
+    def _reference_curvature(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Curvature of the reference's mean loss, as the sources tell theirs."""
+        reference = self.problem.reference
+        X = reference.X.astype(np.float32, copy=False)
+        mean, by_output = [], []
+        for point in points.astype(np.float32).transpose(1, 0, 2):
+            V = row_curvature(X @ point) * reference.shares[:, None].astype(np.float32)
+            mean.append(X.T @ (X * V.mean(axis=1)[:, None]))
+            by_output.append(V.sum(axis=0))
+        return np.stack(mean), np.stack(by_output)
+
+    def share(self, columns: IntArray, others: IntArray) -> None:
+        """Let columns use the inverses of others."""
+        self.group[columns] = self.group[others]
         self.calls = 0
 
     def _own(self, column: int, curvature: FloatArray) -> None:
@@ -284,9 +316,10 @@ class Preconditioner:
         self.group[column] = slot
 
     def _cheap(self, columns: IntArray) -> NDArray[np.bool_]:
-        data = self.problem.data
-        rows = data.row_counts @ (self.problem.weights[:, columns] > 0)
-        return np.asarray(rows <= CHEAP_ROWS * data.X.shape[1])
+        problem = self.problem
+        rows = rows_in_use(problem.weights.in_columns(columns), problem.sources.row_counts)
+        n_trusted, d = problem.reference.X.shape
+        return np.asarray(rows + n_trusted <= CHEAP_ROWS * d)
 
     def __call__(self, vectors: FloatArray, columns: IntArray) -> FloatArray:
         """Apply the columns' inverses to vectors of shape (n_features, n_columns, n_outputs)."""
@@ -320,13 +353,14 @@ class Preconditioner:
         A mean over columns would not do: where few rows can be separated, it is far from each one's
         own, predicts too small a decrease, and stops a column early.
         """
-        data, problem = self.problem.data, self.problem
-        trusted = data.rows(data.reference)
-        for k, q in enumerate(columns):
-            weight = np.repeat(problem.weights[:, q], data.row_counts) * data.row_shares
-            shares = problem.reference_shares[problem.fold[q]]
-            weight[trusted] = problem.weights[data.reference, q] * shares
-            rows = np.flatnonzero(weight)
-            X = data.X[rows]
-            V = (row_curvature(X @ W[:, k]) * weight[rows, None]).astype(X.dtype)
-            self._own(q, np.stack([X.T @ (X * v[:, None]) for v in V.T]))
+        problem = self.problem
+        d, _, k = W.shape
+        width = max(1, CURVATURE_ENTRIES // (k * d * d))
+        for low in range(0, len(columns), width):
+            some = columns[low : low + width]
+            points = W[:, low : low + width]
+            for q, H, point in zip(
+                some, self.sums.hessians(points, some), points.swapaxes(0, 1), strict=True
+            ):
+                own = row_hessians(problem.reference.X, problem.reference_row_weights(q), point)
+                self._own(q, H + own)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray
 
-# Standard deviations of a normal's median absolute deviation, and how many of them are far off.
-MEDIAN_TO_STANDARD, FAR_OFF = 1.4826, 10.0
-CLIP = 2.0  # residuals beyond this many scale units count as this many
-LEAST_PROBABILITY = 1e-6  # lower ones count as this much, so that one row cannot decide alone
+MEDIAN_TO_STANDARD = 1.4826  # standard deviations of a normal's median absolute deviation
 NO_LOSS = 1e-12  # of which a logarithm may be taken
 
 
@@ -31,12 +32,14 @@ def brier_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
     return np.asarray(0.5 * (squares - 2.0 * at_label + 1.0))
 
 
-def log_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
-    """Negative log-probability of the label, which is at least `LEAST_PROBABILITY`."""
+def log_loss(
+    probabilities: FloatArray, y: IntArray, least: float = DEFAULT.least_probability
+) -> FloatArray:
+    """Negative log-probability of the label, which counts as ``least`` at the least."""
     at_label = np.take_along_axis(
         probabilities, np.broadcast_to(y[:, None], (*probabilities.shape[:-1], 1)), axis=-1
     )[..., 0]
-    return np.asarray(-np.log(np.maximum(at_label, LEAST_PROBABILITY)))
+    return np.asarray(-np.log(np.maximum(at_label, least)))
 
 
 def zero_one_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
@@ -45,7 +48,7 @@ def zero_one_loss(probabilities: FloatArray, y: IntArray) -> FloatArray:
 
 
 def clipped_squared_loss(
-    predictions: FloatArray, y: FloatArray, *, scale: float, clip: float = CLIP
+    predictions: FloatArray, y: FloatArray, *, scale: float, clip: float = DEFAULT.clip
 ) -> FloatArray:
     """Squared error in units of ``(clip * scale)^2``, never above 1.
 
@@ -57,14 +60,39 @@ def clipped_squared_loss(
     return np.asarray(np.clip((predictions - y) / (clip * scale), -1.0, 1.0) ** 2)
 
 
-def spread(targets: FloatArray) -> float:
-    """Return the standard deviation of targets none of which counts as farther off than `FAR_OFF`.
+@dataclass(frozen=True)
+class BoundedLoss:
+    """Row loss in [0, 1] that discrepancies are measured in.
+
+    Attributes
+    ----------
+    n_classes : int
+        0 for regression.
+    scale : float
+        Unit of the regression loss: standard deviation of the reference's targets.
+    clip : float
+        Errors beyond so many units count as this many.
+    """
+
+    n_classes: int
+    scale: float = 1.0
+    clip: float = DEFAULT.clip
+
+    def __call__(self, predictions: FloatArray, y: Any) -> FloatArray:
+        """Losses of predictions (..., n_rows, n_classes), or (..., n_rows) for regression."""
+        if self.n_classes:
+            return brier_loss(predictions, y)
+        return clipped_squared_loss(predictions, y, scale=self.scale, clip=self.clip)
+
+
+def spread(targets: FloatArray, far_off: float = DEFAULT.far_off) -> float:
+    """Return the standard deviation of targets, none of which counts as farther than ``far_off``.
 
     One target with a few zeros too many must not become the unit that all others are measured in.
     Where there is no deviation at all, the unit is 1.
     """
     middle = np.median(targets)
-    far = FAR_OFF * MEDIAN_TO_STANDARD * np.median(np.abs(targets - middle))
+    far = far_off * MEDIAN_TO_STANDARD * np.median(np.abs(targets - middle))
     if far > 0.0:
         targets = np.clip(targets, middle - far, middle + far)
     return float(np.std(targets)) or 1.0

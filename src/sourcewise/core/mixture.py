@@ -33,9 +33,10 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import logsumexp
 
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray
 from sourcewise.core.logistic import probabilities, targets
-from sourcewise.core.losses import CLIP, LEAST_PROBABILITY, NO_LOSS
+from sourcewise.core.losses import NO_LOSS
 
 MAX_ITER = 100
 TOL = 1e-12  # predicted decrease, in units of log-likelihood, at which shares are found
@@ -60,6 +61,8 @@ class HeldOutRows:
         0 for regression.
     scale : float
         Standard deviation of targets.
+    clip, least_probability : float
+        As of the losses.
     """
 
     scores: FloatArray
@@ -68,6 +71,8 @@ class HeldOutRows:
     size: float
     n_classes: int
     scale: float = 1.0
+    clip: float = DEFAULT.clip
+    least_probability: float = DEFAULT.least_probability
 
     def costs(self, scores: FloatArray) -> FloatArray:
         """Minus the log-likelihoods of scores of shape (n_rows, n_outputs, n_mixtures)."""
@@ -87,14 +92,14 @@ class HeldOutRows:
         """
         if not self.n_classes:
             residuals = self._residuals(scores[:, :, None])[:, 0]
-            moved = self.scores[:, 0] / (CLIP * self.scale)
+            moved = self.scores[:, 0] / (self.clip * self.scale)
             mean_loss = np.exp(self.costs(scores[:, :, None])[0] / (0.5 * self.size))
             weights = self.size / mean_loss * self.row_shares * self._told
             curved = weights * (np.abs(residuals) < 1.0)
             gradient = (weights * np.clip(residuals, -1.0, 1.0)) @ moved
             return gradient, (moved * curved[:, None]).T @ moved
         p = probabilities(scores)
-        counted = self._chance(p[:, None, :])[:, 0] > LEAST_PROBABILITY
+        counted = self._chance(p[:, None, :])[:, 0] > self.least_probability
         importance = self.size * self.row_shares * counted
         by_output = p[:, -scores.shape[1] :]  # of two classes the second has the score
         excess = by_output - targets(self.y, self.n_classes, p.dtype)
@@ -106,7 +111,7 @@ class HeldOutRows:
 
     def _residuals(self, scores: FloatArray) -> FloatArray:
         """Residuals of predictions in units of the clip, (n_rows, n_mixtures)."""
-        return np.asarray((scores[:, 0] - self.y[:, None]) / (CLIP * self.scale))
+        return np.asarray((scores[:, 0] - self.y[:, None]) / (self.clip * self.scale))
 
     @cached_property
     def _told(self) -> NDArray[np.bool_]:
@@ -118,7 +123,7 @@ class HeldOutRows:
     def _chance(self, p: FloatArray) -> FloatArray:
         """Probability that (n_rows, n_mixtures, n_classes) give to each row's label."""
         found = np.take_along_axis(p, self.y[:, None, None], axis=-1)[..., 0]
-        return np.asarray(np.maximum(found, LEAST_PROBABILITY))
+        return np.asarray(np.maximum(found, self.least_probability))
 
 
 def mixture_shares(rows: HeldOutRows, log_prior: FloatArray, joint: float = 0.5) -> FloatArray:

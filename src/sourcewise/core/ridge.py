@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.family import WeightedProblems, join_rows, kept_shares
+from sourcewise.core.family import SharedRows, SourceRuns, WeightedProblems
 from sourcewise.core.logistic import MANY_FEATURES, solve_with_ridge
 from sourcewise.core.row_space import RowSpace
+from sourcewise.core.source_curvature import row_moments
+
+MOMENT_ENTRIES = 16_000_000  # of the moments that are asked of the sources at a time
 
 
 @dataclass(frozen=True)
 class RidgeFamily:
-    """Ridge regression; the last column of ``X`` is the constant, which is not penalised.
+    """Ridge regression; the last column of ``X`` is the constant, hardly penalised.
 
     A model minimises ``sum_j r_j (x_j'w - y_j)^2 + |w|^2 / C``.
     """
 
+    linear: ClassVar[bool] = True
+    names_only: ClassVar[bool] = False
+
     settings: FloatArray
+    intercept_penalty: float = DEFAULT.ridge_intercept_penalty
 
     def _penalty(self, n_features: int) -> FloatArray:
         penalty = np.ones(n_features)
-        penalty[-1] = 1e-8
+        penalty[-1] = self.intercept_penalty
         return penalty
 
     def fit(
@@ -58,50 +67,28 @@ class RidgeFamily:
         return np.asarray(np.einsum("jd,jd->j", models[which, 0], X))
 
     def fit_folds(
-        self,
-        X: FloatArray,
-        y: FloatArray,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        fold: IntArray,
-        n_folds: IntArray,
-        setting: float,
+        self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float
     ) -> FloatArray:
         """Fit from the moments of each fold: a model's are those of the other folds."""
         parts = []
         for s in np.flatnonzero(n_folds):
-            rows = slice(starts[s], starts[s] + counts[s])
-            space = RowSpace.of(X[rows])
-            Z, weighted = space.X, space.X * row_weights[rows, None]
+            rows = runs.rows(s)
+            space = RowSpace.of(runs.X[rows])
+            Z, weighted = space.X, space.X * runs.weights[rows, None]
             members = [fold[rows] == f for f in range(n_folds[s])]
             grams = np.stack([Z[m].T @ weighted[m] for m in members])
-            moments = np.stack([y[rows][m] @ weighted[m] for m in members])
+            moments = np.stack([runs.y[rows][m] @ weighted[m] for m in members])
             settings = np.full(n_folds[s], setting)
             models = self._solve(grams.sum(axis=0) - grams, moments.sum(axis=0) - moments, settings)
             parts.append(space.back(models))
         return np.concatenate(parts)
 
-    def fit_beside(
-        self,
-        shared: tuple[FloatArray, FloatArray],
-        shared_weights: FloatArray,
-        alone: FloatArray,
-        X: FloatArray,
-        y: FloatArray,
-        row_weights: FloatArray,
-        starts: IntArray,
-        counts: IntArray,
-        setting: float,
-    ) -> FloatArray:
-        """Fit each run together with the shared rows, as `fit` does with one of them."""
-        settings = np.full(shared_weights.shape[1], setting)
-        parts = []
-        for start, count in zip(starts, counts, strict=True):
-            rows = slice(start, start + count)
-            own = X[rows], y[rows], row_weights[rows]
-            parts.append(self.fit(*join_rows(shared, shared_weights, *own), settings))
-        return np.concatenate(parts)
+    def fit_beside(self, shared: SharedRows, runs: SourceRuns, setting: float) -> FloatArray:
+        """Fit each source together with the shared rows, as `fit` does with one of them."""
+        settings = np.full(shared.weights.shape[1], setting)
+        return np.concatenate(
+            [self.fit(*shared.join(runs, s), settings) for s in range(len(runs.counts))]
+        )
 
     def fit_grid(
         self,
@@ -110,56 +97,28 @@ class RidgeFamily:
         start: FloatArray | None = None,
         on_fit: Callable[[int], None] | None = None,
     ) -> FloatArray:
-        """Fit all problems under all settings, from Gram matrices."""
-        space = RowSpace.of(problems.data.X)
-        problems = replace(problems, data=problems.data.with_features(space.X))
-        data = problems.data
-        d = data.X.shape[1]
-        # Sources of fewer rows than features are smaller than their Gram matrices.
-        by_source = d <= MANY_FEATURES or len(data.X) > data.n_sources * d
-        weighted_moments = _moments_by_source(problems) if by_source else _moments_by_row(problems)
-        models = np.empty((len(problems.weights), len(settings), 1, d))
-        for p, (G, b) in enumerate(weighted_moments):
-            models[p] = self._solve(
-                np.broadcast_to(G, (len(settings), d, d)),
-                np.broadcast_to(b, (len(settings), d)),
-                settings,
-            )
-            if on_fit is not None:
-                on_fit(len(settings))
+        """Fit all problems under all settings, from weighted sums of the sources' moments."""
+        problems, space = problems.in_row_space()
+        reference = problems.reference
+        d = reference.X.shape[1]
+        shares = problems.reference_shares
+        sums = problems.sources.weighted(problems.weights)
+        own = {
+            int(f): row_moments(reference.X, reference.y, shares[f + 1])
+            for f in np.unique(problems.fold)
+        }
+        models = np.empty((len(problems), len(settings), 1, d))
+        width = max(1, MOMENT_ENTRIES // d**2)
+        for low in range(0, len(problems), width):
+            some = np.arange(low, min(low + width, len(problems)))
+            for p, gram, cross in zip(some, *sums.moments(some), strict=True):
+                own_gram, own_cross = own[int(problems.fold[p])]
+                share, total = problems.reference_weights[p], problems.totals[p]
+                models[p] = self._solve(
+                    np.broadcast_to(total * (gram + share * own_gram), (len(settings), d, d)),
+                    np.broadcast_to(total * (cross + share * own_cross), (len(settings), d)),
+                    settings,
+                )
+                if on_fit is not None:
+                    on_fit(len(settings))
         return space.back(models.reshape(-1, 1, d))
-
-
-def _moments_by_source(problems: WeightedProblems) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield every problem's Gram matrix and moments, from those of each source: one pass."""
-    data = problems.data
-    d = data.X.shape[1]
-    grams = np.empty((data.n_sources, d, d))
-    moments = np.empty((data.n_sources, d))
-    for i, rows in enumerate(data.slices()):
-        weighted = data.X[rows] * data.row_shares[rows, None]
-        grams[i] = data.X[rows].T @ weighted
-        moments[i] = data.y[rows] @ weighted
-    trusted = data.rows(data.reference)
-    X_t, y_t, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
-    fold_moments = {}
-    for f in np.unique(problems.fold[problems.fold >= 0]):
-        weighted = X_t * kept_shares(shares, problems.held_out[f])[:, None]
-        fold_moments[int(f)] = (X_t.T @ weighted, y_t @ weighted)
-    for p, (alpha, f) in enumerate(zip(problems.weights, problems.fold, strict=True)):
-        G, b = np.tensordot(alpha, grams, axes=1), alpha @ moments
-        if f >= 0:
-            G_f, b_f = fold_moments[int(f)]
-            G = G + alpha[data.reference] * (G_f - grams[data.reference])
-            b = b + alpha[data.reference] * (b_f - moments[data.reference])
-        yield problems.totals[p] * G, problems.totals[p] * b
-
-
-def _moments_by_row(problems: WeightedProblems) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the same from the rows themselves."""
-    data = problems.data
-    for p in range(len(problems.weights)):
-        weight = problems.row_weights(p)
-        used = np.flatnonzero(weight)
-        weighted = data.X[used] * weight[used, None]
-        yield data.X[used].T @ weighted, data.y[used] @ weighted

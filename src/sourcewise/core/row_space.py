@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sourcewise.core.data import FloatArray, SourceData
+from sourcewise.core.data import FloatArray
 
 MIN_FEATURES = 64  # below, a change of basis saves less than it costs
 
@@ -37,7 +37,7 @@ class RowSpace:
     def of(cls, X: FloatArray) -> RowSpace:
         """Change the basis of rows (..., n_rows, n_features), if that saves coordinates."""
         *stack, n, d = X.shape
-        if d < MIN_FEATURES or d - 1 <= n:
+        if not saves_coordinates(n, d):
             return cls(X, None)
         basis, triangle = np.linalg.qr(np.swapaxes(X[..., :-1], -1, -2))
         rotated = np.empty((*stack, n, n + 1), dtype=X.dtype)
@@ -64,7 +64,6 @@ class RowSpace:
         return result
 
 
-def in_row_space(data: SourceData) -> SourceData:
-    """Return the same rows in fewer coordinates, if that is possible."""
-    space = RowSpace.of(data.X)
-    return data if space.basis is None else data.with_features(space.X)
+def saves_coordinates(n_rows: int, n_features: int) -> bool:
+    """Whether a change of basis is worth its cost."""
+    return n_features >= MIN_FEATURES and n_features - 1 > n_rows

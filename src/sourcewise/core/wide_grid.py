@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.logistic import centre_outputs, inverse_with_ridge, product, row_curvature
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
-from sourcewise.core.source_gradients import GridProblem, SourceGradients
 
 RENEW = 15  # gradients after which inverses are made anew at the columns' own points
 
@@ -52,13 +52,13 @@ def solve_wide_grid(
     -------
     coef : array of shape (n_columns, n_outputs, n_features)
     """
-    gradients = SourceGradients(problem)
-    steps = WideSteps(problem, leaders[leader_of])
-    shape = problem.data.X.shape[1], len(problem.C), gradients.outputs
-    W = np.zeros(shape, dtype=problem.data.X.dtype)
+    gradients = GridGradients(problem)
+    steps = WideSteps(problem, gradients, leaders[leader_of])
+    shape = problem.reference.X.shape[1], len(problem.C), gradients.outputs
+    W = np.zeros(shape, dtype=problem.reference.X.dtype)
     if start is not None:
         W[:] = problem.start_from(start)
-    weighting = _weightings(problem)
+    weighting = problem.weighting
     latest = np.full(weighting.max() + 1, -1, dtype=np.intp)
     for C in np.unique(problem.C):
         columns = np.flatnonzero(problem.C == C)
@@ -72,15 +72,9 @@ def solve_wide_grid(
     return W.transpose(1, 2, 0)
 
 
-def _weightings(problem: GridProblem) -> IntArray:
-    """Give the same number to columns that differ in their regularisation only."""
-    keys = np.column_stack([problem.fold, problem.weights.T])
-    return np.unique(keys, axis=0, return_inverse=True)[1].ravel()
-
-
 def _minimise(
     problem: GridProblem,
-    gradients: SourceGradients,
+    gradients: GridGradients,
     steps: WideSteps,
     start: FloatArray,
     chosen: IntArray,
@@ -118,8 +112,8 @@ class WideSteps:
     ``leader_of`` says for each column which one's inverse it may use.
     """
 
-    def __init__(self, problem: GridProblem, leader_of: IntArray):
-        self.problem = problem
+    def __init__(self, problem: GridProblem, gradients: GridGradients, leader_of: IntArray):
+        self.problem, self.sums = problem, gradients.sums
         self.ridge = problem.ridge
         self.leader_of = leader_of
         self.inverses: dict[int, FloatArray] = {}  # B, by leader
@@ -131,43 +125,32 @@ class WideSteps:
 
         A leader that is not among them is represented by the first of its followers.
         """
-        data = self.problem.data
-        trusted = data.rows(data.reference)
-        X_t = data.X[trusted]
+        X_t = self.problem.reference.X
         for kept in (self.inverses, self.spreads, self.corrections):
             kept.clear()
         curvature = row_curvature(product(X_t, W)).mean(axis=2)
         for leader in np.unique(self.leader_of[columns]):
             theirs = np.flatnonzero(self.leader_of[columns] == leader)
             first = theirs[np.argmax(columns[theirs] == leader)]
-            inverse = self._inverse(columns[first], W[:, first])
+            ours = self.problem.reference_row_weights(columns[first]) * curvature[:, first]
+            inverse = self._inverse(columns[first], W[:, [first]], ours)
             self.inverses[int(leader)] = inverse
             if len(theirs) == 1 or len(X_t) > len(inverse):
                 continue  # so many reference rows are alike whichever are left out
             spread = self.spreads[int(leader)] = inverse @ X_t.T
             overlap = X_t @ spread
-            ours = self._reference_weights(columns[first]) * curvature[:, first]
             for k in theirs:
-                change = self._reference_weights(columns[k]) * curvature[:, k] - ours
+                change = self.problem.reference_row_weights(columns[k]) * curvature[:, k] - ours
                 system = np.eye(len(change)) + change[:, None] * overlap
                 small = np.linalg.solve(system, np.diag(change))
                 self.corrections[int(columns[k])] = small.astype(inverse.dtype)
 
-    def _inverse(self, column: int, W: FloatArray) -> FloatArray:
-        """Inverse Hessian of one column at a point of shape (n_features, n_outputs)."""
-        data, problem = self.problem.data, self.problem
-        weight = np.repeat(problem.weights[:, column], data.row_counts) * data.row_shares
-        weight[data.rows(data.reference)] = self._reference_weights(column)
-        used = np.flatnonzero(weight)
-        X = data.X[used]
-        weight = weight[used] * row_curvature(X @ W).mean(axis=1)
-        rooted = X.astype(np.float32) * np.sqrt(weight, dtype=np.float32)[:, None]
-        return inverse_with_ridge(rooted.T @ rooted, self.ridge[:, column])
-
-    def _reference_weights(self, column: int) -> FloatArray:
-        problem = self.problem
-        shares = problem.reference_shares[problem.fold[column]]
-        return np.asarray(problem.weights[problem.data.reference, column] * shares)
+    def _inverse(self, column: int, point: FloatArray, own: FloatArray) -> FloatArray:
+        """Inverse Hessian of one column at a point; ``own`` weighs the reference's rows."""
+        mean, _ = self.sums.curvature(point, np.array([column]), np.zeros(1, dtype=np.intp))
+        rooted = self.problem.reference.X.astype(np.float32)
+        rooted *= np.sqrt(own, dtype=np.float32)[:, None]
+        return inverse_with_ridge(mean[0] + rooted.T @ rooted, self.ridge[:, column])
 
     def __call__(self, vectors: FloatArray, columns: IntArray) -> FloatArray:
         """Apply the columns' inverses to vectors of shape (n_features, n_columns, n_outputs)."""

@@ -14,20 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 from sourcewise import validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
 from sourcewise.estimators.cross_validation import total_weight
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.input import SourceInput
-from sourcewise.estimators.measure import Measured, look_again, measure
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.estimators.wrapped import fit_weighted
-from sourcewise.progress import report_progress
+from sourcewise.progress import counter, report_progress
 from sourcewise.report.source_report import ReportContext, SourceReport
 
 
@@ -39,7 +38,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         estimator: Any = None,
         *,
         reference: Any = "reference",
-        discrepancy: str = "local",
+        discrepancy: str = "combined",
         trade_off: str | float = "cv",
         cv: int = 5,
         protocol: str | None = None,
@@ -88,8 +87,8 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         result is that of fitting from scratch with the new rows at the end.
 
         For this the model keeps the training rows (one copy of ``X``, ``y``, the sources and the
-        sample weights) and the discrepancies measured without each validation fold
-        (``n_repeats * cv`` numbers a source). ``keep_data=False`` leaves them out; so does
+        sample weights) and what was found out about each source (some ``10 * n_repeats * cv``
+        numbers). ``keep_data=False`` leaves them out; so does
         :func:`sourcewise.save` unless it is told otherwise.
 
         Parameters
@@ -123,7 +122,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         new = self._check_rows(X, y, [name], codes, sample_weight)
         new = replace(new, codes=new.codes + len(names))
         with unchanged_on_failure(self):
-            self._fit_rows(training.rows.append(new), [*names, name], known=training.measured)
+            self._fit_rows(training.rows.append(new), [*names, name], known=training)
         return self
 
     def at_trade_off(self, trade_off: float) -> Any:
@@ -148,53 +147,65 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
-        model._fit_rows(training.rows, self.sources_.tolist(), known=training.measured)
+        model._fit_rows(training.rows, self.sources_.tolist(), known=training)
         return model
 
-    def _fit_rows(self, rows: Rows, names: list[Any], known: Measured | None) -> None:
+    def _fit_rows(self, rows: Rows, names: list[Any], known: Training | None) -> None:
         """Measure the sources that are not known yet, choose, weigh, train."""
         with one_blas_thread(self._wants_numbers):
             self._measure_and_train(rows, names, known)
 
-    def _measure_and_train(self, rows: Rows, names: list[Any], known: Measured | None) -> None:
+    def _measure_and_train(self, rows: Rows, names: list[Any], known: Training | None) -> None:
         pool = self._pool(rows, names)
         trade_offs = self._trade_offs(pool)
-        needs_folds = len(trade_offs) * len(pool.family.settings) > 1
-        others = [i for i in range(len(names)) if i != pool.data.reference]
-        if known is not None and len(known.result.values) == 0:
+        if known is not None and known.findings is None:
             known = None  # nothing but the reference: folds may not have been asked for
-        asked = others if known is None else others[len(known.result.values) :]
-        report_progress("discrepancies")
-        setting = choose_local_setting(pool) if pool.discrepancy == "local" else np.nan
-        measured = measure(
-            pool,
-            asked,
-            setting=setting,
-            with_folds=needs_folds,
-            # Permutations cost as much as the fit; while the rows are kept they can wait.
-            permute=not self.keep_data,
+        measured, findings, setting = self._measure(
+            pool, known, with_folds=len(trade_offs) * len(pool.family.settings) > 1
         )
-        if known is not None:
-            measured = known.append(measured)
-        judged = look_again(pool, measured, setting)
         report_progress("selection")
-        selection, near = select(pool, judged, trade_offs)
-        self._set_results(pool, judged, selection)
+        selection, near = select(pool, measured, trade_offs)
+        self._set_results(pool, measured, selection)
         report_progress("training")
         self._fit_final(pool, rows, selection, near)
-        self._training = Training(rows, measured) if self.keep_data else None
+        self._training = Training(rows, findings, measured, setting) if self.keep_data else None
+
+    def _measure(
+        self, pool: Pool, known: Training | None, with_folds: bool
+    ) -> tuple[Measured, Any, float]:
+        """Measure sources; also returns all findings and the local models' regularisation."""
+        report_progress("discrepancies")
+        n_untrusted = pool.n_sources - 1
+        n_known = 0 if known is None else len(known.measured.result.values)
+        if known is not None and n_known == n_untrusted:
+            return known.measured, known.findings, known.setting
+        if known is not None:
+            setting = known.setting
+        else:
+            setting = np.nan if pool.discrepancy in LINEAR else choose_local_setting(pool)
+        survey = pool.survey(
+            setting,
+            with_folds=with_folds,
+            # Permutations cost as much as the fit; while the rows are kept they can wait.
+            permute=not self.keep_data,
+            on_answer=counter("discrepancies", n_untrusted - n_known),
+        )
+        found = None if known is None else known.findings
+        measured, findings = measure(
+            pool.discrepancy, survey, range(n_known, n_untrusted), known=found
+        )
+        return measured, findings, setting
 
     def _set_results(self, pool: Pool, measured: Measured, selection: Selection) -> None:
-        data = pool.data
-        found = measured.result.with_reference(data.reference)
-        weights, cutoff = selection.weigh(found.values, data.sizes)
+        found = measured.result.with_reference(pool.position)
+        weights, cutoff = selection.weigh(found.values, pool.sizes)
         self.sources_ = _array_of_names(pool.names)
         self.source_weights_ = weights
         self.discrepancies_ = found.values
         self._discrepancies = found
-        self.source_sizes_ = data.sizes
-        self.source_rows_ = data.row_counts
-        self.reference_index_ = data.reference
+        self.source_sizes_ = pool.sizes
+        self.source_rows_ = pool.row_counts
+        self.reference_index_ = pool.position
         self.trade_off_ = selection.trade_off
         self.cutoff_ = cutoff
         self.selection_ = selection
@@ -209,20 +220,18 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             self._set_coefficients(*pool.features.unmap(model))
             return
         data, weights = pool.data, self.source_weights_
-        total = total_weight(weights, data.sizes, data.row_counts, pool.protocol.effective_total)
-        problem = WeightedProblems(
-            data, weights[None], np.array([total]), pool.folds.held_out, np.array([-1])
-        )
+        total = total_weight(weights, data.sizes, data.row_counts, pool.choices.effective_total)
         weight = np.empty(len(rows.y))
-        weight[pool.order] = problem.row_weights(0)
+        # What the core takes for features are the rows' numbers.
+        weight[data.X[:, 0]] = np.repeat(total * weights, data.row_counts) * data.row_shares
         used = np.flatnonzero(weight)
         self.estimator_ = fit_weighted(
             self.estimator, _safe_indexing(rows.X, used), rows.y[used], weight[used], self._seed
         )
 
     def _trade_offs(self, pool: Pool) -> np.ndarray:
-        if self.trade_off == "cv" and pool.data.n_sources > 1:
-            return pool.protocol.trade_offs
+        if self.trade_off == "cv" and pool.n_sources > 1:
+            return pool.choices.trade_offs
         if self.trade_off in ("cv", "theory"):
             return np.array([theory_trade_off()])
         return np.array([float(self.trade_off)])
@@ -238,9 +247,9 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         check_is_fitted(self)
         if np.isnan(self._discrepancies.p_values).any() and self._training is not None:
             pool = self._pool(self._training.rows, self.sources_.tolist())
-            others = [i for i in range(pool.data.n_sources) if i != self.reference_index_]
             with one_blas_thread():
-                measured = measure(pool, others, setting=np.nan, with_folds=False, permute=True)
+                survey = pool.survey(np.nan, with_folds=False)
+                measured, _ = measure(pool.discrepancy, survey, range(pool.n_sources - 1))
             self._discrepancies = measured.result.with_reference(self.reference_index_)
         return self._discrepancies
 
@@ -320,7 +329,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
 
     def _cut_off(self, X: np.ndarray) -> np.ndarray:
         """Rows as the default learner sees them: it was trained on none beyond the range."""
-        return np.clip(X, *self.feature_range_)
+        return np.asarray(np.clip(X, *self.feature_range_))
 
     def _model_norm(self) -> float:
         """Norm of the default learner's coefficients and intercept, in the units of the loss."""

@@ -39,7 +39,7 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         centred and scaled by the reference, regularisation chosen together with the trade-off.
     reference : hashable, default "reference"
         Name of the trusted source.
-    discrepancy : {"local", "cross-fit", "plug-in"}
+    discrepancy : {"combined", "local", "cross-fit", "plug-in"}
         How far a source lies from the reference; see :func:`sourcewise.estimate_discrepancies`.
     trade_off : "cv", "theory" or float
         Lambda. "cv": ten are tried on held-out reference rows, each with six regularisations, and
@@ -125,9 +125,9 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
             return np.asarray(self.estimator_.predict(X))
         scores = self._scores(X)
         best = (scores[:, 0] > 0).astype(np.intp) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return self.classes_[best]
+        return np.asarray(self.classes_[best])
 
-    @available_if(_has_probabilities)
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each class, in the order of ``classes_``."""
         X = self._check_new_features(X)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.family import WeightedProblems, kept_shares
+from sourcewise.core.source_weights import CutoffWeights, cutoff_and_scale
 from sourcewise.core.weights import WeightProblem
-from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 
 Fit = Callable[[WeightedProblems], Any]
@@ -34,11 +35,10 @@ class Judged:
 
 def fit_and_judge(pool: Pool, problems: WeightedProblems, fit: Fit) -> Judged:
     """Fit weightings under all settings, and judge them on all reference rows."""
-    X, y = pool.trusted
+    reference = pool.reference
     models = fit(problems)
-    losses = np.asarray(pool.selection_loss(pool.family.predict(models, X), y))
-    shape = len(problems.weights), len(pool.family.settings), -1
-    return Judged(models, losses.reshape(shape))
+    losses = np.asarray(pool.selection_loss(pool.family.predict(models, reference.X), reference.y))
+    return Judged(models, losses.reshape(len(problems), len(pool.family.settings), -1))
 
 
 def candidates(
@@ -49,31 +49,67 @@ def candidates(
     Many trade-offs give the same weights (all of them the reference's, say): those are fitted
     once.
     """
-    data, held_out = pool.data, pool.folds.held_out
-    weights = np.empty((len(held_out), len(trade_offs), data.n_sources))
-    totals = np.empty((len(held_out), len(trade_offs)))
+    found = []
     for v, (sizes, counts) in enumerate(without_folds(pool)):
-        values = np.insert(measured.without_fold[v], data.reference, 0.0)
+        values = np.insert(measured.without_fold[v], pool.position, 0.0)
         problem = WeightProblem.from_sources(values, sizes)
-        for k, trade_off in enumerate(trade_offs):
-            weights[v, k] = problem.weights(trade_off)
-            totals[v, k] = total_weight(weights[v, k], sizes, counts, pool.protocol.effective_total)
-    fold = np.repeat(np.arange(len(held_out)), len(trade_offs))
-    flat = weights.reshape(len(fold), -1)
-    keys = np.column_stack([fold, flat, totals.ravel()])
-    _, first, same = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    problems = WeightedProblems(data, flat[first], totals.ravel()[first], held_out, fold[first])
-    return problems, same.ravel()
+        found += [weighting(pool, problem, t, counts, v) for t in trade_offs]
+    _, first, same = np.unique(
+        [(w.fold, w.cutoff) for w in found], axis=0, return_index=True, return_inverse=True
+    )
+    chosen = [found[k] for k in first]
+    return cutoff_problems(pool, measured.without_fold, chosen), same.ravel()
+
+
+class Weighting(NamedTuple):
+    """One weighting of a pool: see `CutoffWeights` and `WeightedProblems`."""
+
+    fold: int
+    cutoff: float
+    scale: float
+    reference_weight: float
+    total: float
+
+
+def weighting(
+    pool: Pool, problem: WeightProblem, trade_off: float, counts: np.ndarray, fold: int = -1
+) -> Weighting:
+    """Weigh the sources by one trade-off; ``counts`` are their rows."""
+    cutoff, scale = cutoff_and_scale(problem, trade_off)
+    slack = 1.0 if np.isinf(cutoff) else np.maximum(cutoff - problem.discrepancies, 0.0)
+    weights = scale * problem.sizes * slack
+    total = total_weight(weights, problem.sizes, counts, pool.choices.effective_total)
+    return Weighting(fold, cutoff, scale, float(weights[pool.position]), total)
+
+
+def cutoff_problems(
+    pool: Pool, discrepancies: np.ndarray, weightings: Sequence[Weighting]
+) -> WeightedProblems:
+    """Weightings by discrepancies measured without their folds, (n_folds, n_untrusted).
+
+    A fold of -1 means all rows; there is then one row of discrepancies.
+    """
+    fold, cutoffs, scales, of_reference, totals = (
+        np.array(values) for values in zip(*weightings, strict=True)
+    )
+    return WeightedProblems(
+        pool.sources,
+        pool.reference,
+        CutoffWeights(discrepancies, pool.sources.sizes, np.maximum(fold, 0), cutoffs, scales),
+        of_reference,
+        totals,
+        pool.folds.held_out,
+        fold,
+    )
 
 
 def without_folds(pool: Pool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Effective sizes and numbers of rows of all sources, without each validation fold."""
-    data = pool.data
-    shares = data.row_shares[data.rows(data.reference)]
+    shares = pool.reference.shares
     for mask in pool.folds.held_out:
-        sizes, counts = data.sizes.copy(), data.row_counts.copy()
-        sizes[data.reference] = 1.0 / np.sum(kept_shares(shares, mask) ** 2)
-        counts[data.reference] = np.sum(~mask)
+        sizes, counts = pool.sizes.copy(), pool.row_counts.copy()
+        sizes[pool.position] = 1.0 / np.sum(kept_shares(shares, mask) ** 2)
+        counts[pool.position] = np.sum(~mask)
         yield sizes, counts
 
 
@@ -92,4 +128,4 @@ def average_held_out(losses: np.ndarray, pool: Pool) -> np.ndarray:
     From (n_validation_folds, n_choices, n_rows) to (n_choices, n_rows).
     """
     held_out = pool.folds.held_out
-    return np.einsum("vcn,vn->cn", losses, held_out) / len(pool.folds.folds)
+    return np.asarray(np.einsum("vcn,vn->cn", losses, held_out) / len(pool.folds.folds))

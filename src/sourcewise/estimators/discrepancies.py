@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from sourcewise import validation
-from sourcewise.core.data import SourceData, group_rows
-from sourcewise.core.discrepancy import Discrepancies, Witness
-from sourcewise.core.discrepancy.cross_fit import cross_fit_discrepancies
-from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
-from sourcewise.core.folds import named_seed
-from sourcewise.core.losses import spread
+from sourcewise.core.discrepancy import Witness
+from sourcewise.core.discrepancy.methods import LINEAR, measure
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.classifier import SourceWeightedClassifier
-from sourcewise.estimators.measure import N_PERMUTATIONS, measure
 from sourcewise.estimators.regressor import SourceWeightedRegressor
-from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.estimators.threads import one_blas_thread
 
@@ -62,7 +55,7 @@ def estimate_discrepancies(
     *,
     sources: Any,
     reference: Any = "reference",
-    method: str = "local",
+    method: str = "combined",
     estimator: Any = None,
     task: str = "auto",
     sample_weight: Any = None,
@@ -76,6 +69,9 @@ def estimate_discrepancies(
     difference between a hypothesis' loss on source and on reference. The methods differ in the
     hypotheses and in how they are judged:
 
+    - ``"combined"``: what the default of :class:`SourceWeightedClassifier` goes by: by how much the
+      source pulls the reference's model away, how well that model knows the source's labels, the
+      source's own model and its features (docs/method.md). With an ``estimator``, ``"local"``.
     - ``"local"``: the reference's model and the source's own model, each judged on rows it has not
       seen, by a bounded smooth loss. Any number of classes, regression, any estimator.
     - ``"plug-in"`` (the paper's): the linear model that best tells flipped source labels from the
@@ -84,8 +80,10 @@ def estimate_discrepancies(
       the exact supremum. Biased upwards by about ``sqrt(n_features / rows)``.
     - ``"cross-fit"``: the same model judged on held-out folds of both sides.
 
-    The last two use linear models of ``X`` as it is given: append a constant column for an
-    intercept. In regression, losses are told in units of the variance of the reference's targets.
+    The values are the ``discrepancies_`` of an estimator with ``discrepancy`` set to the same name.
+    The last two use linear models with an intercept of the features as the default learner sees
+    them, centred and scaled by the reference. In regression, losses are in units of the variance of
+    the reference's targets.
 
     Parameters
     ----------
@@ -95,7 +93,7 @@ def estimate_discrepancies(
         Name of each row's source.
     reference : hashable, default "reference"
         Name of the trusted source.
-    method : {"local", "cross-fit", "plug-in"}
+    method : {"combined", "local", "cross-fit", "plug-in"}
     estimator : scikit-learn estimator that takes sample_weight, optional
         Learner of the local models; ours by default.
     task : {"auto", "classification", "regression"}
@@ -136,49 +134,18 @@ def estimate_discrepancies(
     )
     rows, names = model._validate(X, y, sources, sample_weight)
     with one_blas_thread(estimator is None):
-        found, data = _found(model, rows, names, method, cv)
+        pool = model._pool(rows, names)
+        setting = np.nan if method in LINEAR else choose_local_setting(pool)
+        survey = pool.survey(setting, with_folds=False)
+        measured, _ = measure(method, survey, range(pool.n_sources - 1))
+    found = measured.result.with_reference(pool.position)
     return SourceDiscrepancies(
         names,
         found.values,
         found.standard_errors,
         found.p_values,
         found.witnesses,
-        data.sizes,
-    )
-
-
-def _found(
-    model: SourceWeightedBase, rows: Rows, names: list[Any], method: str, cv: int
-) -> tuple[Discrepancies, SourceData]:
-    if method == "local":
-        pool = model._pool(rows, names)
-        data, position = pool.data, pool.data.reference
-        others = [i for i in range(len(names)) if i != position]
-        measured = measure(pool, others, setting=choose_local_setting(pool), with_folds=False)
-        found = measured.result.with_reference(position)
-    else:
-        position = validation.check_reference(names, model.reference)
-        classes = isinstance(model, SourceWeightedClassifier)
-        data, _ = group_rows(
-            validation.numeric_matrix(rows.X, method),
-            model._encode(rows.y, rows.codes, names, position)
-            if classes
-            else rows.y / spread(rows.y[rows.codes == position]),
-            rows.codes,
-            reference=position,
-            n_classes=len(model.classes_) if classes else 0,
-            sample_weight=rows.sample_weight,
-        )
-        seeds = np.array([named_seed(model._seed, name) for name in names])
-        found = _linear(data, method, cv, seeds, model._seed)
-    return found, data
-
-
-def _linear(data: Any, method: str, cv: int, seeds: np.ndarray, seed: int) -> Discrepancies:
-    if method == "plug-in":
-        return plug_in_discrepancies(data, n_permutations=N_PERMUTATIONS, source_seeds=seeds)
-    return cross_fit_discrepancies(
-        data, n_folds=cv, n_permutations=N_PERMUTATIONS, seed=seed, source_seeds=seeds
+        pool.sizes,
     )
 
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.core.family import WeightedProblems
 from sourcewise.core.weights import WeightProblem
-from sourcewise.estimators.cross_validation import total_weight
+from sourcewise.estimators.cross_validation import cutoff_problems, weighting
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import Selection
 
@@ -21,21 +20,22 @@ def fit_average(
     Scores of linear models are averaged by averaging their coefficients. ``near`` are models
     under all settings from nearby, or None.
     """
-    data, settings = pool.data, selection.settings
-    problem = WeightProblem.from_sources(discrepancies, data.sizes)
+    settings = selection.settings
+    problem = WeightProblem.from_sources(discrepancies, pool.sizes)
     used = np.flatnonzero(selection.shares)
-    weights = np.stack([problem.weights(selection.trade_offs[k]) for k in used])
+    weightings = [
+        weighting(pool, problem, trade_off, pool.row_counts)
+        for trade_off in selection.trade_offs[used]
+    ]
     # Several trade-offs may give the same weights: all of them to the reference, say.
-    weights, which = np.unique(weights, axis=0, return_inverse=True)
-    shares = np.zeros((len(weights), len(settings)))
+    _, first, which = np.unique(
+        [w.cutoff for w in weightings], return_index=True, return_inverse=True
+    )
+    shares = np.zeros((len(first), len(settings)))
     np.add.at(shares, which.ravel(), selection.mixture[used])
     needed = np.flatnonzero(shares.any(axis=0))
-    totals = [
-        total_weight(w, data.sizes, data.row_counts, pool.protocol.effective_total) for w in weights
-    ]
-    problems = WeightedProblems(
-        data, weights, np.array(totals), pool.folds.held_out, np.full(len(weights), -1)
-    )
+    of_untrusted = np.delete(discrepancies, pool.position)[None]
+    problems = cutoff_problems(pool, of_untrusted, [weightings[k] for k in first])
     start = None if near is None else near[needed]
     models = pool.family.fit_grid(problems, settings[needed], start=start)
     return np.tensordot(shares[:, needed].ravel(), models.astype(np.float64), axes=1)

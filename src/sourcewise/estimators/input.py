@@ -18,13 +18,16 @@ from sklearn.utils.validation import (
 )
 
 from sourcewise import columns, validation
-from sourcewise.core.data import group_rows
+from sourcewise.core import choices
+from sourcewise.core.choices import Choices
+from sourcewise.core.data import ReferenceRows, SourceData, group_rows
+from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import Family
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import spread
-from sourcewise.estimators.pool import LARGEST, FeatureMap, Pool
-from sourcewise.estimators.protocol import DEFAULT, PAPER, Protocol
+from sourcewise.engines.memory import MemorySources
+from sourcewise.estimators.pool import FeatureMap, Pool
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.transaction import forget_fit
 from sourcewise.estimators.wrapped import EstimatorFamily
@@ -40,10 +43,8 @@ class SourceInput(BaseEstimator):
     # Sources are the point of these estimators: they are routed without having to be asked for.
     __metadata_request__fit = {"sources": True}
 
-    _largest = LARGEST  # where features are cut off in training
-
     estimator: Any = None
-    discrepancy: str = "local"
+    discrepancy: str = "combined"
     trade_off: str | float = "cv"
 
     def _validate(self, X: Any, y: Any, sources: Any, sample_weight: Any) -> tuple[Rows, list[Any]]:
@@ -87,59 +88,79 @@ class SourceInput(BaseEstimator):
         y = validation.check_targets(rows.y, rows.codes, names, numbers=not self._is_classifier)
         return replace(rows, y=y)
 
+    def _choices(self) -> Choices:
+        """All that the user has no parameter for."""
+        return choices.PAPER if self.protocol == "paper" else choices.DEFAULT
+
     def _pool(self, rows: Rows, names: list[Any]) -> Pool:
         position = validation.check_reference(names, self.reference)
-        protocol = PAPER if self.protocol == "paper" else DEFAULT
+        how = self._choices()
         discrepancy = "plug-in" if self.protocol == "paper" else self.discrepancy
         targets = self._encode(rows.y, rows.codes, names, position)
         n_classes = len(self.classes_) if self._is_classifier else 0
-        features = numbers = None
-        if self._wants_numbers or discrepancy != "local":
-            matrix = rows.X
-            if not self._wants_numbers:
-                matrix = validation.numeric_matrix(matrix, discrepancy)
-                validation.check_finite(matrix, rows.codes, names, self._columns)
-            if protocol.as_given:
-                validation.check_magnitude(matrix, rows.codes, names, self._columns)
-                features = FeatureMap.as_given(matrix)
-            else:
-                trusted_rows = matrix[rows.codes == position]
-                validation.check_reference_magnitude(trusted_rows, names[position], self._columns)
-                features = FeatureMap.from_reference(trusted_rows, self._largest)
-            numbers = features(matrix)
+        features: FeatureMap | None = None
+        numbers: Any = None
+        if self._wants_numbers or discrepancy in LINEAR:
+            features, numbers = self._map_features(rows, names, position, how, discrepancy)
+        row_numbers: Any = np.arange(len(targets))[:, None]
         data, order = group_rows(
-            numbers if self._wants_numbers else np.arange(len(targets))[:, None],
+            numbers if self._wants_numbers else row_numbers,
             targets,
             rows.codes,
             reference=position,
             n_classes=n_classes,
             sample_weight=rows.sample_weight,
         )
-        numeric = None
-        if discrepancy != "local":
-            numeric = data if self._wants_numbers else data.with_features(numbers[order])
-        trusted = data.y[data.rows(position)]
+        sources, reference = self._in_memory(data, names)
+        as_numbers = None
+        if discrepancy in LINEAR:
+            as_numbers = sources, reference
+            if not self._wants_numbers:
+                as_numbers = self._in_memory(data.with_features(numbers[order]), names)
         return Pool(
-            data=data,
-            order=order,
-            features=features,
-            numeric=numeric,
+            sources=sources,
+            reference=reference,
+            position=position,
             names=names,
+            features=features,
+            numbers=as_numbers,
             seed=self._seed,
-            protocol=protocol,
+            choices=how,
             discrepancy=discrepancy,
-            family=self._default_family(protocol, n_classes)
+            family=self._default_family(how, n_classes)
             if self._wants_numbers
             else self._wrapped_family(rows),
             folds=ReferenceFolds.draw(
-                trusted if n_classes else None,
-                len(trusted),
+                reference.y if n_classes else None,
+                len(reference.y),
                 self.cv,
-                protocol.n_repeats if self._wants_numbers else 1,
+                how.n_repeats if self._wants_numbers else 1,
                 self._seed,
             ),
-            scale=1.0 if n_classes else spread(trusted),
+            scale=1.0 if n_classes else spread(reference.y, how.far_off),
         )
+
+    def _map_features(
+        self, rows: Rows, names: list[Any], position: int, how: Choices, discrepancy: str
+    ) -> tuple[FeatureMap, np.ndarray]:
+        """Learn the map of the features, and apply it to all rows."""
+        matrix = rows.X
+        if not self._wants_numbers:
+            matrix = validation.numeric_matrix(matrix, discrepancy)
+            validation.check_finite(matrix, rows.codes, names, self._columns)
+        if how.as_given:
+            validation.check_magnitude(matrix, rows.codes, names, self._columns)
+            features = FeatureMap.as_given(matrix)
+        else:
+            trusted_rows = matrix[rows.codes == position]
+            validation.check_reference_magnitude(trusted_rows, names[position], self._columns)
+            features = FeatureMap.from_reference(trusted_rows, how)
+        return features, features(matrix)
+
+    @staticmethod
+    def _in_memory(data: SourceData, names: list[Any]) -> tuple[MemorySources, ReferenceRows]:
+        others = [name for i, name in enumerate(names) if i != data.reference]
+        return MemorySources(data, others), ReferenceRows.of(data)
 
     @property
     def _wants_numbers(self) -> bool:
@@ -183,7 +204,7 @@ class SourceInput(BaseEstimator):
     ) -> np.ndarray:
         raise AssertionError("implemented by the classifier and the regressor")
 
-    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
+    def _default_family(self, how: Choices, n_classes: int) -> Family:
         raise AssertionError("implemented by the classifier and the regressor")
 
     def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
@@ -204,10 +225,11 @@ class ClassInput(SourceInput):
     ) -> np.ndarray:
         return validation.check_labels_known(y, self.classes_, codes, names, reference)
 
-    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
+    def _default_family(self, how: Choices, n_classes: int) -> Family:
         return LogisticFamily(
             n_classes,
-            protocol.regularisations,
-            penalise_constant=protocol.as_given,
-            tol=protocol.tol,
+            how.regularisations,
+            penalise_constant=how.as_given,
+            tol=how.tol,
+            intercept_penalty=how.intercept_penalty,
         )

@@ -13,16 +13,17 @@ def likelihood_size(pool: Pool, losses: np.ndarray) -> float:
 
     ``losses`` are those of the best candidate on each reference row.
     """
-    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    size = 1.0 / float(np.sum(shares**2))
-    return size if pool.data.n_classes else size * normality(losses, shares)
+    reference = pool.reference
+    if pool.n_classes:
+        return reference.size
+    return reference.size * normality(losses, reference.shares)
 
 
 def log_likelihood(pool: Pool, losses: np.ndarray, size: float) -> np.ndarray:
     """Log-likelihoods of ``size`` held-out rows by mean losses on them."""
-    if pool.names_only:
-        return size * error_likelihood(losses, pool.data.n_classes)
-    if pool.data.n_classes:
+    if pool.family.names_only:
+        return size * error_likelihood(losses, pool.n_classes)
+    if pool.n_classes:
         return -size * losses  # log-losses are log-likelihoods
     # The normal likelihood with its variance fitted; a perfect fit has none.
     return np.asarray(-0.5 * size * np.log(np.maximum(losses, NO_LOSS)))
@@ -54,9 +55,9 @@ def error_likelihood(error_rates: np.ndarray, n_classes: int) -> np.ndarray:
 
 def trade_off_prior(pool: Pool, trade_offs: np.ndarray) -> np.ndarray:
     """Logarithm of the prior of each trade-off, up to a constant: normal in its logarithm."""
-    protocol = pool.protocol
+    choices = pool.choices
     return np.asarray(
-        -0.5 * (doublings_from(trade_offs, protocol.preferred) / protocol.doublings) ** 2
+        -0.5 * (doublings_from(trade_offs, choices.preferred) / choices.doublings) ** 2
     )
 
 
@@ -76,11 +77,10 @@ def setting_prior(pool: Pool) -> np.ndarray:
     scores of rows then have the variance ``C E|x|^2``, and this one is normal in its logarithm
     around 1: what is expected is about as much signal as there is noise.
     """
-    X, _ = pool.trusted
-    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    X, shares = pool.reference.X, pool.reference.shares
     squared_norm = float(shares @ np.sum(np.square(X[:, :-1]), axis=1, dtype=np.float64)) or 1.0
     decades = np.log10(pool.family.settings * squared_norm)
-    return np.asarray(-0.5 * (decades / pool.protocol.decades) ** 2)
+    return np.asarray(-0.5 * (decades / pool.choices.decades) ** 2)
 
 
 def without_small(shares: np.ndarray, least_share: float) -> np.ndarray:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.mixture import HeldOutRows, mixture_shares
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.likelihood import setting_prior, trade_off_prior, without_small
-from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.pool import Pool
 
 
@@ -32,27 +32,25 @@ def mix_models(
     alone = _leave_reference_alone(pool, measured, trade_offs)
     which[:, alone] = which[:, np.argmin(trade_offs)][:, None]
     rows = _held_out_rows(pool, models, which, size)
-    mixture = mixture_shares(rows, log_prior.ravel(), pool.protocol.joint)
+    mixture = mixture_shares(rows, log_prior.ravel(), pool.choices.joint)
     mixture = mixture.reshape(-1, len(settings))
     by_trade_off = mixture.sum(axis=1)
-    kept = without_small(by_trade_off, pool.protocol.least_share)
+    kept = without_small(by_trade_off, pool.choices.least_share)
     factors = np.divide(kept, by_trade_off, out=np.zeros_like(kept), where=kept > 0.0)
-    return mixture * factors[:, None]
+    return np.asarray(mixture * factors[:, None])
 
 
 def _leave_reference_alone(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> np.ndarray:
     """Whether each trade-off gives all weight to the reference, as the smallest of them does."""
-    data = pool.data
-    values = np.insert(measured.result.values, data.reference, 0.0)
-    problem = WeightProblem.from_sources(values, data.sizes)
-    alone = [problem.weights(trade_off)[data.reference] == 1.0 for trade_off in trade_offs]
+    values = np.insert(measured.result.values, pool.position, 0.0)
+    problem = WeightProblem.from_sources(values, pool.sizes)
+    alone = [problem.weights(trade_off)[pool.position] == 1.0 for trade_off in trade_offs]
     return np.array(alone)
 
 
 def _held_out_rows(pool: Pool, models: np.ndarray, same: np.ndarray, size: float) -> HeldOutRows:
     """Scores of all pairs on every fold, by models that have not seen it."""
-    X, y = pool.trusted
-    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    X, y, shares = pool.reference.X, pool.reference.y, pool.reference.shares
     n_settings = len(pool.family.settings)
     by_problem = models.reshape(-1, n_settings, *models.shape[1:])
     parts = []
@@ -66,6 +64,8 @@ def _held_out_rows(pool: Pool, models: np.ndarray, same: np.ndarray, size: float
         y[rows],
         shares[rows] / len(pool.folds.folds),
         size,
-        pool.data.n_classes,
+        pool.n_classes,
         pool.scale,
+        pool.choices.clip,
+        pool.choices.least_probability,
     )

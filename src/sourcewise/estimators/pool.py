@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from sourcewise.core.data import SourceData
+from sourcewise.core.choices import DEFAULT, Choices
+from sourcewise.core.data import ReferenceRows, SourceData
+from sourcewise.core.discrepancy.findings import OnAnswer
+from sourcewise.core.discrepancy.methods import Survey
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
-from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.losses import brier_loss, clipped_squared_loss, log_loss, zero_one_loss
-from sourcewise.core.ridge import RidgeFamily
-from sourcewise.estimators.protocol import Protocol
-from sourcewise.estimators.wrapped import EstimatorFamily
+from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
+from sourcewise.engines.memory import MemorySources
 
-SMALLEST_SHARE = 0.1  # of the largest feature's standard deviation, after scaling
-# Columns are in different units if one that never changes its sign deviates more than so many times
-# as much as the median column: components and embeddings go both ways.
-OWN_UNITS = 5.0
 # Deviations that rounding may leave of a constant, as shares of its size and of other columns'.
 ROUNDING = 1e-12
-# In the reference's units. Beyond lie placeholders such as 1e36, which no arithmetic survives, and
-# running numbers of other sources, with which solvers did not get to the end.
-LARGEST = 100.0
+N_PERMUTATIONS = 199
 
 
 @dataclass(frozen=True)
@@ -34,18 +30,20 @@ class Pool:
 
     Attributes
     ----------
-    data : SourceData
-        Rows as the learner's family sees them.
-    order : int array of shape (n_rows,)
-        Row ``k`` of ``data`` is row ``order[k]`` of the input.
+    sources : Engine
+        The untrusted sources, as the learner's family sees them.
+    reference : ReferenceRows
+        The trusted rows, likewise.
+    position : int
+        Of the reference among all sources.
+    names : list
+        Of all sources, in order.
     features : FeatureMap, optional
         How the default learner's features come from the input.
-    numeric : SourceData
+    numbers : tuple of Engine and ReferenceRows, optional
         The same rows as numbers with a constant column, for the linear discrepancies.
-    names : list
-        Source names, in order.
     seed : int
-    protocol : Protocol
+    choices : Choices
     discrepancy : str
     family : Family
     folds : ReferenceFolds
@@ -53,59 +51,93 @@ class Pool:
         Unit of the regression loss: standard deviation of the reference's targets.
     """
 
-    data: SourceData
-    order: np.ndarray
-    features: FeatureMap | None
-    numeric: SourceData | None
+    sources: Engine
+    reference: ReferenceRows
+    position: int
     names: list[Any]
+    features: FeatureMap | None
+    numbers: tuple[Engine, ReferenceRows] | None
     seed: int
-    protocol: Protocol
+    choices: Choices
     discrepancy: str
     family: Family
     folds: ReferenceFolds
     scale: float
 
     @property
-    def trusted(self) -> tuple[Any, Any]:
-        """Rows and targets of the reference."""
-        rows = self.data.rows(self.data.reference)
-        return self.data.X[rows], self.data.y[rows]
+    def data(self) -> SourceData:
+        """Rows of all sources, for methods that only know rows in memory."""
+        assert isinstance(self.sources, MemorySources)
+        return self.sources.data
+
+    def with_features(self, X: np.ndarray) -> Pool:
+        """Return the same pool under other features, rows in memory."""
+        data = self.data.with_features(X)
+        others = [name for i, name in enumerate(self.names) if i != self.position]
+        return replace(self, sources=MemorySources(data, others), reference=ReferenceRows.of(data))
 
     @property
-    def bounded_loss(self) -> Callable[[Any, Any], Any]:
+    def n_classes(self) -> int:
+        """Number of classes, 0 for regression."""
+        return self.reference.n_classes
+
+    @property
+    def n_sources(self) -> int:
+        """Number of sources, the reference included."""
+        return len(self.names)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """Effective rows of all sources."""
+        return np.insert(self.sources.sizes, self.position, self.reference.size)
+
+    @cached_property
+    def row_counts(self) -> np.ndarray:
+        """Rows of all sources."""
+        return np.insert(self.sources.row_counts, self.position, len(self.reference.y))
+
+    @property
+    def bounded_loss(self) -> BoundedLoss:
         """Row loss in [0, 1] that discrepancies are measured in."""
-        if self.data.n_classes:
-            return brier_loss
-        return lambda predictions, y: clipped_squared_loss(predictions, y, scale=self.scale)
+        return BoundedLoss(self.n_classes, self.scale, self.choices.clip)
 
     @property
     def selection_loss(self) -> Callable[[Any, Any], Any]:
         """Row loss that trade-off and regularisation are chosen by."""
-        if not self.data.n_classes:
+        if not self.n_classes:
             return self.bounded_loss
-        return zero_one_loss if self.protocol.zero_one or self.names_only else log_loss
+        if self.choices.zero_one or self.family.names_only:
+            return zero_one_loss
+        return partial(log_loss, least=self.choices.least_probability)
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether the learner is one of the default ones: fast to fit, and linear in scores."""
-        return isinstance(self.family, LogisticFamily | RidgeFamily)
+    def survey(
+        self,
+        setting: float,
+        *,
+        with_folds: bool = True,
+        permute: bool = True,
+        on_answer: OnAnswer | None = None,
+    ) -> Survey:
+        """Get ready to measure discrepancies.
 
-    @property
-    def names_only(self) -> bool:
-        """Whether the learner names a class and knows no probabilities."""
-        return isinstance(self.family, EstimatorFamily) and self.family.names_only
-
-
-def know_nothing_loss(pool: Pool, loss: Callable[[Any, Any], Any]) -> float:
-    """Mean loss on the reference of whoever knows its class frequencies or its mean only."""
-    y = pool.trusted[1]
-    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    if pool.data.n_classes:
-        guess = np.bincount(y, weights=shares, minlength=pool.data.n_classes)
-        guesses = np.broadcast_to(guess, (len(y), len(guess)))
-    else:
-        guesses = np.full(len(y), y @ shares)
-    return float(loss(guesses, y) @ shares)
+        ``setting`` is the regularisation of local models. Without ``permute``, p-values that need
+        permutations are NaN. ``on_answer`` is told how many sources have just answered.
+        """
+        return Survey(
+            sources=self.sources,
+            reference=self.reference,
+            name=self.names[self.position],
+            folds=self.folds,
+            family=self.family,
+            setting=setting,
+            loss=self.bounded_loss,
+            seed=self.seed,
+            choices=self.choices,
+            numbers=self.numbers,
+            n_permutations=N_PERMUTATIONS if permute else 0,
+            with_folds=with_folds,
+            on_answer=on_answer,
+        )
 
 
 @dataclass(frozen=True)
@@ -134,13 +166,13 @@ class FeatureMap:
         return cls(np.zeros(d), np.ones(d), not has_constant)
 
     @classmethod
-    def from_reference(cls, X: np.ndarray, limit: float = LARGEST) -> FeatureMap:
+    def from_reference(cls, X: np.ndarray, choices: Choices = DEFAULT) -> FeatureMap:
         """Learn the map from the reference's rows ``X``: untrusted rows have no say in it.
 
         Proportions between the features' standard deviations are kept, because features that
         hardly vary among a few trusted rows are mostly noise; none is left with less than
-        `SMALLEST_SHARE` of the largest one's. But columns in different units have no natural
-        proportion: those become alike.
+        ``choices.smallest_share`` of the largest one's. But columns in different units have no
+        natural proportion: those become alike.
         """
         centre, deviation = X.mean(axis=0, dtype=np.float64), X.std(axis=0, dtype=np.float64)
         varies = deviation > ROUNDING * np.abs(X).max(axis=0)
@@ -148,13 +180,13 @@ class FeatureMap:
             # Not of the largest: beside a time in milliseconds, all others would be nothing.
             varies &= deviation > ROUNDING * typical(deviation[varies])
         largest = float(deviation[varies].max(initial=0.0)) or 1.0
-        mapped = np.maximum(deviation / largest, SMALLEST_SHARE)
-        if varies.any() and in_different_units(X[:, varies], deviation[varies]):
+        mapped = np.maximum(deviation / largest, choices.smallest_share)
+        if varies.any() and in_different_units(X[:, varies], deviation[varies], choices.own_units):
             mapped = np.ones_like(deviation)
         # So that values of C mean about the same whatever the number of small ones.
         mapped /= np.sqrt(np.mean(mapped**2))
         scale = np.where(varies, deviation, largest) / mapped
-        return cls(centre, scale, True, limit)
+        return cls(centre, scale, True, choices.largest)
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """Map rows of features."""
@@ -170,7 +202,7 @@ class FeatureMap:
     @property
     def bounds(self) -> np.ndarray:
         """Lowest and highest value of each feature that is not cut off, (2, n_features)."""
-        return self.centre + np.multiply.outer([-self.limit, self.limit], self.scale)
+        return np.asarray(self.centre + np.multiply.outer([-self.limit, self.limit], self.scale))
 
     def unmap(self, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients and intercepts in the original units, from (n_outputs, n_mapped)."""
@@ -180,13 +212,13 @@ class FeatureMap:
         return coef, intercept - coef @ self.centre
 
 
-def in_different_units(X: np.ndarray, deviations: np.ndarray) -> bool:
+def in_different_units(X: np.ndarray, deviations: np.ndarray, many: float) -> bool:
     """Whether columns look like quantities in units of their own, not like parts of one whole.
 
     Of principal components, too, a few may be much larger than the rest, but with good reason.
     """
     one_sign = (X.min(axis=0) >= 0.0) | (X.max(axis=0) <= 0.0)
-    return bool(np.any(deviations[one_sign] > OWN_UNITS * typical(deviations)))
+    return bool(np.any(deviations[one_sign] > many * typical(deviations)))
 
 
 def typical(deviations: np.ndarray) -> float:

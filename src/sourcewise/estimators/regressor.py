@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from sourcewise.core.choices import Choices
 from sourcewise.core.family import Family
 from sourcewise.core.losses import spread
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.estimators.base import SourceWeightedBase
-from sourcewise.estimators.protocol import Protocol
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.wrapped import EstimatorFamily
 
@@ -30,7 +30,7 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
     ----------
     estimator : scikit-learn regressor that takes sample_weight, optional
     reference : hashable, default "reference"
-    discrepancy : {"local", "cross-fit", "plug-in"}
+    discrepancy : {"combined", "local", "cross-fit", "plug-in"}
     trade_off : "cv", "theory" or float
     cv : int
     protocol : None or "paper"
@@ -58,15 +58,15 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
     def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
         targets = np.asarray(y[trusted], dtype=np.float64)
         self._target_centre = float(targets.mean())
-        self._target_scale = spread(targets)
+        self._target_scale = spread(targets, self._choices().far_off)
 
     def _encode(
         self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
     ) -> np.ndarray:
         return (np.asarray(y, dtype=np.float64) - self._target_centre) / self._target_scale
 
-    def _default_family(self, protocol: Protocol, n_classes: int) -> Family:
-        return RidgeFamily(protocol.regularisations)
+    def _default_family(self, how: Choices, n_classes: int) -> Family:
+        return RidgeFamily(how.regularisations, how.ridge_intercept_penalty)
 
     def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
         return EstimatorFamily(

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _safe_indexing
 
+from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.estimators.concat_rows import concat_rows
-from sourcewise.estimators.measure import Measured
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,20 @@ class Rows:
 
 @dataclass(frozen=True)
 class Training:
-    """What `add_source` needs of an earlier fit: its rows, and what was measured on them."""
+    """What `add_source` and `at_trade_off` need of an earlier fit.
+
+    Attributes
+    ----------
+    rows : Rows
+    findings : dataclass or None
+        What was found out about every untrusted source; None where there are none.
+    measured : Measured
+        The discrepancies that follow from it.
+    setting : float
+        Regularisation of local models.
+    """
 
     rows: Rows
+    findings: Any
     measured: Measured
+    setting: float

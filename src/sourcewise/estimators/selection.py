@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.family import WeightedProblems
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import (
@@ -16,7 +17,6 @@ from sourcewise.estimators.cross_validation import (
     fit_and_judge,
 )
 from sourcewise.estimators.likelihood import likelihood_size, log_likelihood, setting_prior
-from sourcewise.estimators.measure import Measured
 from sourcewise.estimators.model_average import mix_models
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.weight_average import average_weights, averaged_weights
@@ -78,10 +78,8 @@ def choose_local_setting(pool: Pool) -> float:
     if len(settings) == 1:
         return float(settings[0])
     held_out = pool.folds.held_out
-    X, y = pool.trusted
-    shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    size = 1.0 / np.sum(shares**2)
-    weights = size * np.where(held_out, 0.0, shares).T
+    X, y, shares = pool.reference.X, pool.reference.y, pool.reference.shares
+    weights = pool.reference.size * np.where(held_out, 0.0, shares).T
     models = pool.family.fit(
         X, y, np.repeat(weights, len(settings), axis=1), np.tile(settings, len(held_out))
     )
@@ -109,10 +107,10 @@ def select(
     if len(trade_offs) == 1 and len(settings) == 1:
         return Selection(trade_offs, settings, np.full((1, 1), np.nan), np.ones((1, 1))), None
     problems, same = candidates(pool, measured, trade_offs)
-    averaged = pool.protocol.averaged and len(trade_offs) > 1
+    averaged = pool.choices.averaged and len(trade_offs) > 1
     if fit is None:
-        averages_weights = averaged and not pool.is_linear
-        n_problems = len(problems.weights) + averages_weights * len(held_out)
+        averages_weights = averaged and not pool.family.linear
+        n_problems = len(problems) + averages_weights * len(held_out)
         on_fit = counter("selection", n_problems * len(settings))
 
         def fit(problems: WeightedProblems) -> Any:
@@ -121,14 +119,14 @@ def select(
     grid = fit_and_judge(pool, problems, fit)
     losses = grid.losses[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
     per_row = average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
-    mean_losses = per_row @ pool.data.row_shares[pool.data.rows(pool.data.reference)]
+    mean_losses = per_row @ pool.reference.shares
     # Counts of errors are compared exactly: equal counts must tie.
     best = np.unravel_index(np.argmin(np.round(mean_losses, 12)), mean_losses.shape)
     size = likelihood_size(pool, per_row[best])
     if not averaged:
         mixture = np.zeros(mean_losses.shape)
         mixture[best] = 1.0
-    elif pool.is_linear:
+    elif pool.family.linear:
         mixture = mix_models(pool, measured, np.asarray(grid.models), same, trade_offs, size)
     else:
         mixture = average_weights(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import softmax
 
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.discrepancy.methods import Measured, know_nothing_loss
+from sourcewise.core.family import WeightedProblems, given_problems
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import (
     Fit,
@@ -16,12 +17,7 @@ from sourcewise.estimators.cross_validation import (
     without_folds,
 )
 from sourcewise.estimators.likelihood import log_likelihood, trade_off_prior, without_small
-from sourcewise.estimators.measure import Measured
-from sourcewise.estimators.pool import Pool, know_nothing_loss
-
-# The reference alone is taken instead of the average where that is so much less likely, in units of
-# log-likelihood, and by so large a part of what the reference knows.
-CLEARLY_LIKELIER, LOST_PART = 1.0, 0.25
+from sourcewise.estimators.pool import Pool
 
 
 def posterior_shares(
@@ -29,7 +25,7 @@ def posterior_shares(
 ) -> np.ndarray:
     """Share of each trade-off by Bayes' rule, from its mean loss on ``size`` unseen rows."""
     evidence = log_likelihood(pool, losses, size) + trade_off_prior(pool, trade_offs)
-    return without_small(softmax(evidence), pool.protocol.least_share)
+    return without_small(softmax(evidence), pool.choices.least_share)
 
 
 def average_weights(
@@ -57,10 +53,9 @@ def average_weights(
     found, new = grid.losses[known], known < 0
     if new.any():
         found[new] = fit_and_judge(pool, average.only(new), fit).losses
-    row_shares = pool.data.row_shares[pool.data.rows(pool.data.reference)]
-    of_average = float((average_held_out(found, pool) @ row_shares)[0])
+    of_average = float((average_held_out(found, pool) @ pool.reference.shares)[0])
     if reference_is_likelier(pool, float(losses[alone][0]), of_average, size):
-        return alone / alone.sum()
+        return np.asarray(alone / alone.sum())
     return shares
 
 
@@ -72,13 +67,14 @@ def _averaged(
     With a fold left out a trade-off may let sources in that it keeps out in the end, and what is
     best for those is not best for the final weights.
     """
-    data, held_out = pool.data, pool.folds.held_out
-    values = np.insert(measured.result.values, data.reference, 0.0)
-    weights = averaged_weights(values, data.sizes, trade_offs, shares)
-    effective = pool.protocol.effective_total
+    held_out = pool.folds.held_out
+    values = np.insert(measured.result.values, pool.position, 0.0)
+    weights = averaged_weights(values, pool.sizes, trade_offs, shares)
+    effective = pool.choices.effective_total
     totals = [total_weight(weights, *without, effective) for without in without_folds(pool)]
     repeated = np.tile(weights, (len(held_out), 1))
-    return WeightedProblems(data, repeated, np.array(totals), held_out, np.arange(len(held_out)))
+    folds = np.arange(len(held_out))
+    return given_problems(pool.sources, pool.data, repeated, np.array(totals), held_out, folds)
 
 
 def averaged_weights(
@@ -96,6 +92,8 @@ def reference_is_likelier(pool: Pool, of_reference: float, of_average: float, si
 
     It is the one candidate that is the same with and without a validation fold.
     """
-    losses = np.array([know_nothing_loss(pool, pool.selection_loss), of_average, of_reference])
+    guess = know_nothing_loss(pool.reference, pool.selection_loss)
+    losses = np.array([guess, of_average, of_reference])
     nothing, average, reference = log_likelihood(pool, losses, size)
-    return bool(reference - average > max(CLEARLY_LIKELIER, LOST_PART * (reference - nothing)))
+    lost = pool.choices.lost_part * (reference - nothing)
+    return bool(reference - average > max(pool.choices.likelier, lost))

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.family import SourceRuns, WeightedProblems
 
 
 class ConstantModel:
@@ -67,6 +67,11 @@ class EstimatorFamily:
         self.settings = np.array([np.nan])
 
     @property
+    def linear(self) -> bool:
+        """Models of any kind: nothing is known of them but their predictions."""
+        return False
+
+    @property
     def names_only(self) -> bool:
         """Whether it is a classifier without probabilities."""
         return self.classes is not None and not hasattr(self.estimator, "predict_proba")
@@ -75,22 +80,11 @@ class EstimatorFamily:
         """Fit one clone for each column of weights; rows of weight zero are left out."""
         return self._run((X[:, 0], y, column) for column in row_weights.T)
 
-    def fit_folds(
-        self,
-        X: Any,
-        y: Any,
-        row_weights: Any,
-        starts: Any,
-        counts: Any,
-        fold: Any,
-        n_folds: Any,
-        setting: float,
-    ) -> list[Any]:
-        """Fit, for runs of rows, one clone without each fold."""
-        runs = [slice(first, first + n) for first, n in zip(starts, counts, strict=True)]
+    def fit_folds(self, runs: SourceRuns, fold: Any, n_folds: Any, setting: float) -> list[Any]:
+        """Fit, for every source, one clone without each fold."""
         return self._run(
-            (X[run, 0], y[run], np.where(fold[run] == f, 0.0, row_weights[run]))
-            for run, k in zip(runs, n_folds, strict=True)
+            (runs.X[rows, 0], runs.y[rows], np.where(fold[rows] == f, 0.0, runs.weights[rows]))
+            for rows, k in zip(map(runs.rows, range(len(n_folds))), n_folds, strict=True)
             for f in range(k)
         )
 
@@ -102,9 +96,10 @@ class EstimatorFamily:
         on_fit: Callable[[int], None] | None = None,
     ) -> list[Any]:
         """Fit all weightings; there is one setting, the estimator as it is."""
-        data = problems.data
+        sources: Any = problems.sources  # an estimator of the user's own needs rows in memory
+        data = sources.data
         return self._run(
-            ((data.X[:, 0], data.y, problems.row_weights(p)) for p in range(len(problems.weights))),
+            ((data.X[:, 0], data.y, problems.row_weights(data, p)) for p in range(len(problems))),
             on_fit,
         )
 

@@ -93,26 +93,24 @@ class AnimalStudy(Study):
         own, others = split.groups[0], split.groups[1:]
         bench = self.bench(data.X, labels, own, split.test, task.repeat)
         names = tuple(f"group-{g}" for g in range(1, self.n_groups))
-        bench.expect(data.X[others], labels[others])
         clean = bench.facts(names, data.X[others], labels[others])
         runs = distinct_runs(task.keys)
-        shared = [(costs, len(runs)) for costs in (bench.costs, clean.costs)]
+        shared = (clean.costs, len(runs))
         by_kind: dict[tuple[str, float], list[Key]] = {}
         for run, keys in runs.items():
             if run.n:
                 by_kind.setdefault((run.corruption, run.p), []).append(run)
             else:
-                yield self.rows(keys, bench.run(clean), *shared)
+                yield self.rows(keys, bench.run(clean), shared)
         for (kind, p), mine in by_kind.items():
             X, y, _ = corrupt_groups(data, labels, others, kind, p, seed)
             bad = bench.facts(names, X, y, like=clean if kind in LABEL_CORRUPTIONS else None)
             for run in mine:
                 pool = _replace_some(clean, bad, split.order[: run.n] - 1)
-                yield self.rows(runs[run], bench.run(pool), *shared, (bad.costs, len(mine)))
+                yield self.rows(runs[run], bench.run(pool), shared, (bad.costs, len(mine)))
 
 
 def _replace_some(clean: Facts, bad: Facts, chosen: np.ndarray) -> Facts:
     """Return the clean sources but for those chosen, then the chosen ones corrupted."""
     kept = np.setdiff1d(np.arange(len(clean.names)), chosen)
-    facts: Facts = clean.take(kept).append(bad.take(chosen))
-    return facts
+    return clean.take(kept).append(bad.take(chosen))

@@ -2,38 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from sourcewise.baselines.local import fit_local_models
 from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, Grid
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.baselines.source_normalized import standardise_sources
 from sourcewise.core.aggregation import component_median, geometric_median
-from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.discrepancy.local_exchange import (
-    ReferenceEvidence,
-    ReferenceFolds,
-    SourceEvidence,
-    reference_evidence,
-    source_evidence,
-)
-from sourcewise.core.folds import named_seed
-from sourcewise.core.losses import brier_loss
+from sourcewise.core.choices import DEFAULT, PAPER
+from sourcewise.core.discrepancy import combined
+from sourcewise.core.discrepancy.findings import concat_findings, gather
+from sourcewise.core.discrepancy.methods import DISCREPANCIES, LinearFindings, Survey
+from sourcewise.core.discrepancy.permutation import PValues
+from sourcewise.core.discrepancy.plug_in import PlugInQuestion
 from sourcewise.core.robust import THRESHOLD
-from sourcewise.estimators.measure import Measured, from_evidence, look_again
+from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.pool import FeatureMap, Pool
-from sourcewise.estimators.protocol import DEFAULT, PAPER
-from sourcewise.estimators.selection import choose_local_setting
-from sourcewise.experiments.facts import Costs, Facts
+from sourcewise.estimators.selection import choose_local_setting, select
+from sourcewise.experiments.facts import Costs, Facts, LocalModels
 from sourcewise.experiments.names import METHODS
-from sourcewise.experiments.per_source import ReferenceMoments, grams, local_models
-from sourcewise.experiments.space import Space, SpacePool, grouped
+from sourcewise.experiments.pools import fit_around, lay_out, reference_pool, with_sources
 
-FOLDS = 5
+LOCAL_C = 100.0  # of the local models behind the medians, the authors' choice
 MEDIANS = ("geometric median", "component median", "probability median")
 # Features as they are, standardised within each source, and as our default sees them; and which
 # methods learn there.
@@ -42,12 +38,8 @@ SPACES = {
     "normalized": ("source normalized",),
     "mapped": ("default",),
 }
-# Methods whose fits start from what is expected in each space.
-PILOTED = {
-    "given": ("paper", "all data"),
-    "normalized": ("source normalized",),
-    "mapped": ("default",),
-}
+# What is asked of every source by itself, and for which methods.
+ASKERS = {"paper": ("paper",), "default": ("default",), "medians": MEDIANS}
 # Predicted relative decrease at which the solvers take their last step. The studies count errors
 # of a few hundred or thousand rows, for which this is plenty.
 TOL = 1e-4
@@ -72,8 +64,8 @@ class Outcome(NamedTuple):
 class Bench:
     """Methods that learn about one target.
 
-    Every number depends on the reference, the test set, the expected sources (`expect`) and the
-    sources of the pool in question alone, not on what else was asked of the bench before.
+    Every number depends on the reference, the test set and the sources of the pool in question
+    alone, not on what else was asked of the bench before.
 
     Parameters
     ----------
@@ -83,7 +75,7 @@ class Bench:
         0 or 1.
     X_test, y_test : arrays
     seed : int
-        Deals the folds, as an estimator's ``random_state``.
+        Draws the folds, as an estimator's ``random_state``.
     methods : tuple of str
         Which of `METHODS` to run.
     tol : float
@@ -101,108 +93,80 @@ class Bench:
         methods: tuple[str, ...] = tuple(METHODS),
         tol: float = TOL,
     ):
-        self.y, self.positive_test, self.methods, self.tol = y, y_test == 1, methods, tol
-        self.costs = Costs()  # of what `expect` does
+        self.positive_test, self.methods, self.tol = y_test == 1, methods, tol
         self.seed = int(check_random_state(seed).randint(2**31 - 1))
         self.map = FeatureMap.from_reference(X[:, :-1])
-        folds, repeated = (
-            ReferenceFolds.draw(y, len(y), FOLDS, protocol.n_repeats, self.seed)
-            for protocol in (PAPER, DEFAULT)
-        )
         paper = replace(PAPER, tol=tol)
         default = replace(DEFAULT, tol=max(tol, DEFAULT.tol))
-        Z, centre, scale = standardise_sources(grouped(X[None], y[None]), X.shape[1] - 1)
+        Z, centre, scale = standardise_sources(lay_out(X[None], y[None]), X.shape[1] - 1)
         Z_test = X_test.copy()
         Z_test[:, :-1] = (Z_test[:, :-1] - centre) / scale
-        mapped, mapped_test = self.map(X[:, :-1]), self.map(X_test[:, :-1])
-        self.spaces = {
-            "given": Space(X, y, X_test, paper, folds, self.seed),
-            "normalized": Space(Z, y, Z_test, paper, folds, self.seed),
-            "mapped": Space(mapped, y, mapped_test, default, repeated, self.seed),
+        # Without any source.
+        self.alone = {
+            "given": reference_pool(X, y, paper, self.seed),
+            "normalized": reference_pool(Z, y, paper, self.seed),
+            "mapped": reference_pool(self.map(X[:, :-1]), y, default, self.seed),
         }
-        for name, users in SPACES.items():
-            if not set(users) & set(methods):
-                del self.spaces[name]
+        self.test = {"given": X_test, "normalized": Z_test, "mapped": self.map(X_test[:, :-1])}
 
     # -- what all pools share ----------------------------------------------------------------
 
     @cached_property
-    def own_moments(self) -> ReferenceMoments:
-        """Reference's side of the paper's discrepancies."""
-        space = self.spaces["given"]
-        return ReferenceMoments.of(space.X, self.y, space.folds.held_out)
+    def surveys(self) -> dict[str, Survey]:
+        """The reference's side of discrepancies, by method."""
+        mapped = self.alone["mapped"]
+        return {
+            "paper": self.alone["given"].survey(np.nan, permute=False),
+            "default": mapped.survey(choose_local_setting(mapped)),
+        }
 
     @cached_property
-    def own_evidence(self) -> tuple[ReferenceEvidence, float]:
-        """Reference's side of our default's discrepancies, and the local models' C."""
-        pool = self.spaces["mapped"].alone
-        setting = choose_local_setting(pool)
-        shares = np.full(len(self.y), 1.0 / len(self.y))
-        evidence = reference_evidence(
-            *pool.trusted, shares, pool.folds, pool.family, brier_loss, setting
-        )
-        return evidence, setting
-
-    @cached_property
-    def own_local(self) -> tuple[np.ndarray, np.ndarray]:
-        """The reference's own model among the local ones, and its scores of the test rows."""
-        space = self.spaces["given"]
-        model = local_models(space.X[None], self.y[None])
-        return model, model.astype(np.float32) @ space.test.T
+    def own_local(self) -> LocalModels:
+        """The reference's own model among the local ones."""
+        return self._local_models(self.alone["given"], [0])
 
     @cached_property
     def reference_only(self) -> Outcome:
         """The reference's own model, its regularisation cross-validated."""
-        space = self.spaces["given"]
-        best, _ = SharedFits(space.alone).choose(space.alone_models[1:])
-        C = float(space.family.settings[best])
-        return Outcome(self._error("given", space.alone_models[0, best]), C=C)
+        trained = SharedFits(self.alone["given"]).reference_trained
+        return Outcome(self._error("given", trained.model), C=trained.C)
 
-    # -- what a source says for itself or against the reference ------------------------------
+    @cached_property
+    def alone_models(self) -> dict[str, np.ndarray]:
+        """Models of the reference alone without each fold, under all regularisations."""
+        models = {}
+        for space, method in (("given", "paper"), ("mapped", "default")):
+            if method in self.methods:
+                work = SharedFits(self.alone[space])
+                models[space] = work.fit_few(work.problems([work.by_size(work.only_reference)]))[1:]
+        return models
 
-    def expect(self, X: np.ndarray, y: np.ndarray) -> None:
-        """Expect pools that are near these sources: their solutions are where fits start."""
-        for name, space in self.spaces.items():
-            piloted = [m for m in self.methods if m in PILOTED[name]]
-            if piloted:
-                with self.costs.clock(*piloted):
-                    space.expect(self._features(name, X, y), y)
+    # -- what is found out about a source by itself ------------------------------------------
 
     def facts(
         self, names: tuple[str, ...], X: np.ndarray, y: np.ndarray, like: Facts | None = None
     ) -> Facts:
-        """Compute what the methods need to know of some sources.
+        """Find out what the methods need to know of some sources.
 
         Parameters
         ----------
         names : tuple of str
-            They deal the sources' own folds.
+            They draw the sources' own folds.
         X, y : arrays of shape (n, m, d) and (n, m)
         like : Facts, optional
             Of sources with the same features and other labels.
         """
-        facts = Facts(names, y, {})
-        costs = facts.costs
-        for name, space in self.spaces.items():
-            with costs.clock(*(m for m in self.methods if m in PILOTED[name])):
-                known = None if like is None else like.spaces[name]
-                features = self._features(name, X, y) if known is None else known.X
-                facts.spaces[name] = space.facts(features, y, known)
-        if "paper" in self.methods:
-            with costs.clock("paper"):
-                gram = grams(X) if like is None else like.gram
-                found = self.own_moments.discrepancies(X, y, gram)
-                facts = replace(facts, gram=gram, plug_in=found)
-        medians = [m for m in self.methods if m in MEDIANS]
-        if medians:
-            with costs.clock(*medians):
-                local = local_models(X, y)
-                scores = local.astype(np.float32) @ self.spaces["given"].test.T
-                facts = replace(facts, local=local, local_scores=scores)
-        if "default" in self.methods:
-            with costs.clock("default"):
-                mapped = facts.spaces["mapped"].X
-                facts = replace(facts, evidence=self._evidence(names, mapped, y))
+        facts = Facts(names, y, {}, {})
+        for space, users in SPACES.items():
+            mine = [m for m in users if m in self.methods]
+            if mine:
+                with facts.costs.clock(*mine):
+                    facts.X[space] = like.X[space] if like else self._features(space, X, y)
+        for asker, users in ASKERS.items():
+            mine = [m for m in users if m in self.methods]
+            if mine:
+                with facts.costs.clock(*mine):
+                    facts.findings[asker] = self._find(asker, facts)
         return facts
 
     def _features(self, space: str, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -212,24 +176,26 @@ class Bench:
         n, m, d = X.shape
         if space == "mapped":
             return self.map(X.reshape(n * m, d)[:, :-1]).reshape(n, m, d)
-        return standardise_sources(grouped(X, y), d - 1)[0].reshape(n, m, d)
+        return standardise_sources(lay_out(X, y), d - 1)[0].reshape(n, m, d)
 
-    def _evidence(
-        self, names: tuple[str, ...], mapped: np.ndarray, y: np.ndarray
-    ) -> SourceEvidence:
-        pool = self.spaces["mapped"].pool(mapped, y, names)
-        reference, setting = self.own_evidence
-        return source_evidence(
-            pool.data,
-            range(1, len(names) + 1),
-            [named_seed(self.seed, name) for name in names],
-            reference,
-            pool.trusted,
-            FOLDS,
-            pool.family,
-            brier_loss,
-            setting,
-        )
+    def _find(self, asker: str, facts: Facts) -> Any:
+        pool = self._pool("mapped" if asker == "default" else "given", facts)
+        if asker == "medians":
+            return self._local_models(pool, range(1, pool.n_sources))
+        survey = self.surveys[asker]
+        if asker == "default":
+            return combined.find(pool.sources, survey.models, survey.seed, survey.choices.combined)
+        shares = survey.folds.set_shares(survey.reference.shares)
+        question = PlugInQuestion(survey.reference, shares, survey.choices.ridge)
+        unknown = PValues(np.full(len(facts.names), np.nan))
+        return LinearFindings(gather(pool.sources.ask(question)), unknown)
+
+    def _local_models(self, pool: Pool, sources: Sequence[int]) -> LocalModels:
+        models = fit_local_models(pool, LOCAL_C)[sources, 0]
+        return LocalModels(models.T, self.test["given"] @ models.T.astype(np.float32))
+
+    def _pool(self, space: str, facts: Facts) -> Pool:
+        return with_sources(self.alone[space], facts.names, facts.X[space], facts.y)
 
     # -- running the methods -----------------------------------------------------------------
 
@@ -237,68 +203,55 @@ class Bench:
         """Run all methods on the reference and these sources."""
         outcomes: dict[str, Outcome] = {}
         costs = Costs()
-        pools = {
-            name: SpacePool(space, facts.spaces[name], facts.y, facts.names)
-            for name, space in self.spaces.items()
-        }
-        for name, pool in pools.items():
-            with costs.clock(*(m for m in self.methods if m in PILOTED[name])):
-                pool.find_pilots(for_weights=name != "normalized")
         for method in self.methods:
             with costs.clock(method):
-                outcomes[method] = self._run(method, facts, pools)
+                outcomes[method] = self._run(method, facts)
         return outcomes, costs
 
-    def _run(self, method: str, facts: Facts, pools: dict[str, SpacePool]) -> Outcome:
+    def _run(self, method: str, facts: Facts) -> Outcome:
         if method == "reference only":
             return self.reference_only
-        if method in ("all data", "source normalized"):
-            name = "given" if method == "all data" else "normalized"
-            model, C = pools[name].train_on_all()
-            return Outcome(self._error(name, model), C=C)
+        if method in MEDIANS:
+            return self._run_median(method, facts)
+        space = next(space for space, users in SPACES.items() if method in users)
+        pool = self._pool(space, facts)
         if method in ("paper", "default"):
-            name = "given" if method == "paper" else "mapped"
-            if name == "given":
-                measured = self._plug_in_measured(facts)
-            else:
-                measured = self._measured(facts, pools[name].pool)
-            model, chosen = pools[name].weigh_and_train(measured)
-            return Outcome(self._error(name, model), chosen.trade_off, chosen.setting)
+            return self._run_weighted(method, space, pool, facts)
+        work = SharedFits(pool)
         if method == "robust logistic":
-            return self._run_robust(pools["given"].pool)
-        return self._run_median(method, facts)
+            return self._run_robust(work)
+        trained = work.train(work.by_size(np.ones(pool.n_sources)))
+        return Outcome(self._error(space, trained.model), C=trained.C)
 
-    def _plug_in_measured(self, facts: Facts) -> Measured:
-        assert facts.plug_in is not None
-        unknown = np.full(len(facts.names), np.nan)
-        found = Discrepancies(facts.plug_in[:, 0], unknown, unknown, ())
-        return Measured(found, facts.plug_in[:, 1:].T, np.nan, np.nan)
-
-    def _measured(self, facts: Facts, pool: Pool) -> Measured:
-        assert facts.evidence is not None
-        reference, setting = self.own_evidence
-        return look_again(pool, from_evidence(pool, reference, facts.evidence), setting)
+    def _run_weighted(self, method: str, space: str, pool: Pool, facts: Facts) -> Outcome:
+        """Choose trade-off and regularisation, weigh the sources, train."""
+        measured = DISCREPANCIES[pool.discrepancy].conclude(
+            self.surveys[method], facts.findings[method]
+        )
+        fit = partial(fit_around, pool.family, self.alone_models[space])
+        chosen, near = select(pool, measured, pool.choices.trade_offs, fit)
+        values = np.insert(measured.result.values, pool.position, 0.0)
+        model = fit_average(pool, chosen, values, near)
+        return Outcome(self._error(space, model), chosen.trade_off, chosen.setting)
 
     def _run_median(self, method: str, facts: Facts) -> Outcome:
-        assert facts.local is not None and facts.local_scores is not None
-        own, own_scores = self.own_local
-        models = np.concatenate([own, facts.local])
+        every = concat_findings([self.own_local, facts.findings["medians"]])
         if method == "geometric median":
-            return Outcome(self._error("given", geometric_median(models)[None]))
+            return Outcome(self._error("given", geometric_median(every.models.T)[None]))
         if method == "component median":
-            return Outcome(self._error("given", component_median(models)[None]))
-        scores = np.concatenate([own_scores, facts.local_scores])
+            return Outcome(self._error("given", component_median(every.models.T)[None]))
         # The median probability exceeds one half where the median log-odds exceed zero: also for
         # the mean of the middle two, because probabilities are symmetric about one half.
-        return Outcome(float(np.mean((np.median(scores, axis=0) > 0) != self.positive_test)))
+        positive = np.median(every.scores, axis=1) > 0
+        return Outcome(float(np.mean(positive != self.positive_test)))
 
-    def _run_robust(self, pool: Pool) -> Outcome:
-        settings = np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * len(pool.data.y)))
-        grid = Grid.of_all_rows(SharedFits(pool), settings, THRESHOLD)
+    def _run_robust(self, work: SharedFits) -> Outcome:
+        settings = np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * len(work.pool.data.y)))
+        grid = Grid.of_all_rows(work, settings, THRESHOLD)
         best, model, _ = grid.minimise(search_tol=self.tol, tol=1e-3 * self.tol)
         return Outcome(self._error("given", model), C=float(settings[best]))
 
     def _error(self, space: str, model: np.ndarray) -> float:
         """Error on the test rows of a model of shape (1, d)."""
-        X = self.spaces[space].test
+        X = self.test[space]
         return float(np.mean((X @ model[0].astype(X.dtype) > 0) != self.positive_test))

@@ -1,13 +1,17 @@
 """How much of what the reference's model knows holds for a source's labels."""
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 import pytest
-from made_up_sources import make
+from made_up_sources import draw_folds, fit_reference, make
 from sklearn.linear_model import LogisticRegression
 
+from sourcewise.core.choices import CombinedChoices
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.agreement import MOST_MISSING, Agreement, find_agreement
-from sourcewise.core.discrepancy.local_exchange import fit_fold_models
+from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementQuestion, OwnAgreement
+from sourcewise.core.discrepancy.permutation import ask_here
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss
@@ -16,12 +20,42 @@ from sourcewise.core.ridge import RidgeFamily
 FAMILY = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-10)
 
 
+class Found(NamedTuple):
+    """The question and what came of it."""
+
+    question: AgreementQuestion
+    answer: AgreementAnswer  # of the sources
+    own: OwnAgreement
+    missing: np.ndarray
+    missing_errors: np.ndarray
+
+
+def agreement_with(data, folds, family=FAMILY):
+    question = AgreementQuestion(fit_reference(data, folds, family, brier_loss), CombinedChoices())
+    message = question.message
+    untrusted = data.select(data.untrusted.tolist())
+    answer = message.answer(untrusted, data.untrusted.tolist())
+    found = question.judge(answer)
+    asked = ask_here(data, question)
+    np.testing.assert_array_equal(asked.missing, found.missing)
+    return Found(question, answer, question.own, found.missing, found.missing_errors)
+
+
 def agreement_of(data, *, n_folds=3, n_repeats=1, seed=0, family=FAMILY):
-    rows = data.rows(0)
-    y = data.y[rows]
-    folds = ReferenceFolds.draw(y if data.n_classes else None, len(y), n_folds, n_repeats, seed)
-    models = fit_fold_models(data.X[rows], y, data.row_shares[rows], folds, family, 1.0)
-    return find_agreement(data, range(1, data.n_sources), folds, family, models), folds
+    folds = draw_folds(data, n_folds, n_repeats, seed)
+    return agreement_with(data, folds, family), folds
+
+
+def judged(values, expected, errors, own, own_errors):
+    """Judge an answer of sources of which just so much agreement is expected.
+
+    The spread of predictions is what the expectation goes by.
+    """
+    reference = agreement_of(make([9, 2]))[0].question.reference
+    question = AgreementQuestion(reference, CombinedChoices())
+    apart = np.divide(expected, own[:, None], out=np.ones_like(expected), where=own[:, None] > 0)
+    vars(question)["own"] = OwnAgreement(own, own_errors, np.ones_like(own))  # as if measured
+    return question.judge(AgreementAnswer(values, apart**2, errors))
 
 
 def covariance(p, y):
@@ -49,26 +83,24 @@ def test_equals_covariances_computed_one_model_at_a_time(chosen, without):
             rows = data.rows(i)
             own = covariance(model.predict_proba(data.X[rows])[:, 1], data.y[rows])
             theirs[i - 1] += own * inside.sum() / (~outer).sum()
-    np.testing.assert_allclose(found.values[chosen], theirs, atol=1e-5)
-    np.testing.assert_allclose(found.own[chosen], by_row[~outer].mean(), atol=1e-5)
+    np.testing.assert_allclose(found.answer.values[chosen], theirs, atol=1e-5)
+    np.testing.assert_allclose(found.own.values[chosen], by_row[~outer].mean(), atol=1e-5)
     expected = by_row[~outer].std(ddof=1) / np.sqrt((~outer).sum())
-    np.testing.assert_allclose(found.own_errors[chosen], expected, atol=1e-5)
+    np.testing.assert_allclose(found.own.errors[chosen], expected, atol=1e-5)
 
 
 def test_it_is_what_shuffling_the_labels_would_cost():
     data = make([40, 30])
     found, folds = agreement_of(data)
     rows, trusted = data.rows(1), data.rows(0)
-    models = fit_fold_models(
-        data.X[trusted], data.y[trusted], data.row_shares[trusted], folds, FAMILY, 1.0
-    )
+    models = fit_reference(data, folds, FAMILY, brier_loss).models
     average = folds.average(data.row_shares[trusted])[0]
     p = FAMILY.predict(models, data.X[rows])
     y = data.y[rows]
     # Over all pairs of a row with another row's label: the mean of all shuffles.
     pairs = [average @ brier_loss(p, np.roll(y, k)).mean(axis=1) for k in range(1, len(y))]
     gain = np.mean(pairs) - average @ brier_loss(p, y).mean(axis=1)
-    np.testing.assert_allclose(found.values[0, 0], gain, atol=1e-10)
+    np.testing.assert_allclose(found.answer.values[0, 0], gain, atol=1e-10)
 
 
 def test_moderate_differences_in_label_frequencies_hardly_matter():
@@ -101,7 +133,7 @@ def test_rows_that_are_hardly_told_apart_need_not_agree_as_much(noise, at_most):
         data, _ = group_rows(X, y, source, reference=0, n_classes=2)
         found, _ = agreement_of(data, seed=seed)
         lacks.append(found.missing[0])
-        ratios.append(found.values[0] / found.own[0])
+        ratios.append(found.answer.values[0] / found.own.values[0])
     wide, narrow = np.mean(lacks, axis=0)
     assert narrow < wide + at_most
     assert np.mean(ratios, axis=0)[1] < 0.2  # as low as that of labels that are half shuffled
@@ -112,7 +144,12 @@ def test_a_source_is_not_expected_to_agree_more_than_the_reference():
     X = data.X.copy()
     X[data.rows(1), :-1] *= 10.0
     found, _ = agreement_of(data.with_features(X))
-    np.testing.assert_array_equal(found.expected[:, 0], found.own)
+    assert (found.answer.variances[:, 0] > found.own.variances).all()
+    # What is missing is missing of the reference's own agreement, not of more.
+    own, theirs = found.own.values, found.answer.values[:, 0]
+    np.testing.assert_allclose(found.missing[:, 0], np.clip((own - theirs) / own, 0.0, 2.0))
+    less = replace(found.answer, values=0.25 * own[:, None])
+    np.testing.assert_allclose(found.question.judge(less).missing, 0.75)
 
 
 def test_what_is_missing():
@@ -136,24 +173,26 @@ def test_no_difference_no_bias():
     off = []
     for seed in range(60):
         found, _ = agreement_of(make([40, 60], seed=seed), seed=seed)
-        off.append((found.values[0] - found.own[0])[0])
+        off.append((found.answer.values[0] - found.own.values[0])[0])
     assert abs(np.mean(off)) < 3.0 * np.std(off, ddof=1) / np.sqrt(60)
 
 
 def test_errors_are_those_of_rows_drawn_anew():
     found = [agreement_of(make([2000, 100], seed=seed))[0] for seed in range(60)]
-    spread = np.std([one.values[0, 0] for one in found], ddof=1)
-    assert np.mean([one.errors[0] for one in found]) == pytest.approx(spread, rel=0.3)
+    spread = np.std([one.answer.values[0, 0] for one in found], ddof=1)
+    assert np.mean([one.answer.errors[0] for one in found]) == pytest.approx(spread, rel=0.3)
 
 
 def test_a_reference_whose_model_knows_nothing_accuses_nobody():
     # Agreement of the reference's own within noise: shares are told of twice its error.
     values, expected = np.array([[0.0, 0.01, -0.01]]), np.full((1, 3), 0.001)
-    found = Agreement(values, expected, np.zeros(3), np.array([0.001]), np.array([0.02]))
+    own, error = np.array([0.001]), np.array([0.02])
+    found = judged(values, expected, np.zeros(3), own, error)
+    np.testing.assert_allclose(found.missing, [[0.001 / 0.04, 0.0, 0.011 / 0.04]])
     assert found.missing.max() < 0.3
     nothing = np.zeros((1, 3))
-    nothing = Agreement(nothing, nothing, nothing[0], nothing[0, :1], nothing[0, :1])
-    assert (nothing.missing == 0.0).all()
+    found = judged(nothing, nothing, nothing[0], nothing[0, :1], nothing[0, :1])
+    assert (found.missing == 0.0).all()
 
 
 def test_a_single_row_lacks_nothing_and_shares_are_limited():
@@ -161,7 +200,7 @@ def test_a_single_row_lacks_nothing_and_shares_are_limited():
     found, _ = agreement_of(data)
     assert (found.missing[:, 0] == 0.0).all()
     assert np.isfinite(found.missing_errors).all()
-    assert ((found.missing >= 0.0) & (found.missing <= MOST_MISSING)).all()
+    assert ((found.missing >= 0.0) & (found.missing <= CombinedChoices().most_missing)).all()
 
 
 def test_a_row_of_threefold_weight_is_three_rows():
@@ -179,7 +218,7 @@ def test_a_row_of_threefold_weight_is_three_rows():
     found = []
     for one in (repeated, weighted):
         size = one.sizes[1]  # the correction for the mean goes by effective rows
-        found.append(agreement_of(one)[0].values * (size - 1.0) / size)
+        found.append(agreement_of(one)[0].answer.values * (size - 1.0) / size)
     np.testing.assert_allclose(*found, atol=1e-10)
 
 
@@ -217,7 +256,8 @@ def test_one_target_far_off_does_not_decide():
 def test_errors_end_where_the_limits_are():
     own, error = np.array([1.0]), np.array([0.0])
     values = np.array([[5.0, 0.5, -1e9, 1.0]])
-    found = Agreement(values, np.ones((1, 4)), np.array([0.5, 0.1, 1e12, 0.2]), own, error)
+    errors = np.array([0.5, 0.1, 1e12, 0.2])
+    found = judged(values, np.ones((1, 4)), errors, own, error)
     # Clearly more than enough; within limits; nothing is known; at the limit.
     np.testing.assert_allclose(found.missing_errors, [0.0, 0.1, 1.0, 0.1])
 
@@ -225,17 +265,10 @@ def test_errors_end_where_the_limits_are():
 def test_repeats_are_averaged():
     data = make([30, 40, 40])
     both, folds = agreement_of(data, n_repeats=2)
-    ones = []
-    for fold in folds.folds:
-        rows = data.rows(0)
-        one = ReferenceFolds(fold[None], 3)
-        models = fit_fold_models(
-            data.X[rows], data.y[rows], data.row_shares[rows], one, FAMILY, 1.0
-        )
-        ones.append(find_agreement(data, [1, 2], one, FAMILY, models))
+    ones = [agreement_with(data, ReferenceFolds(fold[None], 3)).answer for fold in folds.folds]
     np.testing.assert_allclose(
-        both.values[0], np.mean([one.values[0] for one in ones], axis=0), atol=1e-6
+        both.answer.values[0], np.mean([one.values[0] for one in ones], axis=0), atol=1e-6
     )
     np.testing.assert_allclose(
-        both.values[1:], np.concatenate([one.values[1:] for one in ones]), atol=1e-6
+        both.answer.values[1:], np.concatenate([one.values[1:] for one in ones]), atol=1e-6
     )

@@ -1,25 +1,31 @@
 """What all the findings come to."""
 
 import numpy as np
+import pytest
+from made_up_sources import draw_folds, fit_reference, make
 
-from sourcewise.core.discrepancy.agreement import Agreement
+from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.discrepancy.agreement import Agreement, AgreementQuestion
 from sourcewise.core.discrepancy.combined import (
-    BEYOND_DOUBT,
-    FAILED,
-    FARNESS,
-    MISSED,
-    NEAREST,
-    OTHER_UNITS,
-    PULLED,
     Findings,
-    judge,
-    judged_discrepancies,
+    Look,
+    combined_discrepancies,
+    combined_values,
+    find,
 )
-from sourcewise.core.discrepancy.local import TwoSided
-from sourcewise.core.discrepancy.pull import Pulls
+from sourcewise.core.discrepancy.features import FeatureDistances, FeatureQuestion
+from sourcewise.core.discrepancy.findings import gather, select_findings
+from sourcewise.core.discrepancy.local import LocalFindings
+from sourcewise.core.discrepancy.local_exchange import LocalQuestion
+from sourcewise.core.discrepancy.pull import PullQuestion, Pulls
+from sourcewise.core.linear import LogisticFamily
+from sourcewise.core.losses import brier_loss
+from sourcewise.engines.memory import MemorySources
 
+CHOICES = CombinedChoices()
 N_SETS, N_SOURCES = 3, 5
 KNOW_NOTHING = 0.25
+P_VALUES = np.linspace(0.1, 0.9, N_SOURCES)
 
 
 def every_set(values):
@@ -34,36 +40,37 @@ def findings(
     def of_sources(values):
         return np.broadcast_to(np.asarray(values, dtype=float), N_SOURCES)
 
-    b, zeros = of_sources(b), np.zeros(N_SOURCES)
-    side = TwoSided(0.1, 0.01, zeros, b, zeros, of_sources(error_b))
+    zeros = every_set(np.zeros(N_SOURCES))
     return Findings(
-        (side,) * N_SETS,
-        Pulls(every_set(of_sources(pull)), every_set(of_sources(pull_error))),
-        Agreement(
-            every_set(1.0 - of_sources(missing)),
-            every_set(np.ones(N_SOURCES)),
-            of_sources(missing_error),
-            np.ones(N_SETS),
-            np.zeros(N_SETS),
+        Look(
+            LocalFindings(
+                zeros, every_set(of_sources(b)), zeros, every_set(of_sources(error_b)), P_VALUES
+            ),
+            Agreement(every_set(of_sources(missing)), of_sources(missing_error)),
+            FeatureDistances(of_sources(distances)),
         ),
-        of_sources(distances),
-        KNOW_NOTHING,
+        Pulls(every_set(of_sources(pull)), every_set(of_sources(pull_error))),
     )
 
 
 def judged_alike(found):
     """Judge all sets, which have the same findings."""
-    values = [judge(found, s) for s in range(N_SETS)]
+    values = combined_values(found, KNOW_NOTHING, CHOICES)
     np.testing.assert_array_equal(values, [values[0]] * N_SETS)
+    np.testing.assert_array_equal(discrepancies(found).values, values[0])
     return values[0]
 
 
+def discrepancies(found):
+    return combined_discrepancies(found, KNOW_NOTHING, CHOICES)
+
+
 def witnesses(found):
-    return [w.hypothesis for w in judged_discrepancies(found, np.ones(N_SOURCES)).witnesses]
+    return [w.hypothesis for w in discrepancies(found).witnesses]
 
 
 def test_only_the_reference_is_at_distance_zero():
-    np.testing.assert_array_equal(judged_alike(findings(pull=-0.3)), NEAREST)
+    np.testing.assert_array_equal(judged_alike(findings(pull=-0.3)), CHOICES.nearest)
 
 
 def test_never_beyond_the_largest_loss():
@@ -72,9 +79,12 @@ def test_never_beyond_the_largest_loss():
 
 def test_every_part_adds_to_the_others():
     parts = {
-        "pull": ({"pull": 0.2, "pull_error": 0.1}, PULLED * 0.3),
-        "missing": ({"missing": 1.0}, MISSED * KNOW_NOTHING),
-        "own model": ({"b": 0.5, "error_b": 0.1}, FAILED * (0.5 - BEYOND_DOUBT * 0.1)),
+        "pull": ({"pull": 0.2, "pull_error": 0.1}, CHOICES.pulled * 0.3),
+        "missing": ({"missing": 1.0}, CHOICES.missed * KNOW_NOTHING),
+        "own model": (
+            {"b": 0.5, "error_b": 0.1},
+            CHOICES.failed * (0.5 - CHOICES.beyond_doubt * 0.1),
+        ),
     }
     together = {}
     for options, expected in parts.values():
@@ -87,7 +97,10 @@ def test_every_part_adds_to_the_others():
 def test_a_model_in_doubt_and_a_source_without_one_say_nothing():
     found = findings(b=[0.29, 0.31, np.nan, -0.5, 0.0], error_b=0.1)
     values = judged_alike(found)
-    np.testing.assert_allclose(values, [NEAREST, FAILED * 0.01, NEAREST, NEAREST, NEAREST])
+    np.testing.assert_allclose(
+        values,
+        [CHOICES.nearest, CHOICES.failed * 0.01, CHOICES.nearest, CHOICES.nearest, CHOICES.nearest],
+    )
 
 
 def test_the_witness_is_whoever_says_most():
@@ -114,12 +127,12 @@ def test_standard_errors_are_those_of_whoever_speaks():
         b=[-1.0, -1.0, 2.0, np.nan, 0.1],
         error_b=[0.1, 0.1, 0.1, np.nan, 0.1],
     )
-    errors = judged_discrepancies(found, np.ones(N_SOURCES)).standard_errors
-    alone = PULLED * 0.2
+    errors = discrepancies(found).standard_errors
+    alone = CHOICES.pulled * 0.2
     expected = [
         alone,
-        np.hypot(alone, MISSED * KNOW_NOTHING * 0.5),
-        np.hypot(alone, FAILED * 0.1),
+        np.hypot(alone, CHOICES.missed * KNOW_NOTHING * 0.5),
+        np.hypot(alone, CHOICES.failed * 0.1),
         alone,
         alone,
     ]
@@ -132,7 +145,7 @@ def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
     near, far = (judged_alike(findings(**pulls, distances=d)) for d in (0.0, distances))
     # Cumulative normal probabilities at -2, 0 and 1.
     wrong_way = np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
-    np.testing.assert_allclose(far - near, 4.0 * FARNESS * wrong_way, atol=1e-4)
+    np.testing.assert_allclose(far - near, 4.0 * CHOICES.farness * wrong_way, atol=1e-4)
     # However far: not beyond the largest loss, and no farther than it is likely to do harm.
     remote = judged_alike(findings(**pulls, distances=1e6 * distances))
     np.testing.assert_allclose(remote - near, wrong_way, atol=1e-4)
@@ -143,12 +156,52 @@ def test_where_all_lie_far_features_count_against_sources_that_pull_the_wrong_wa
     near, far = (judged_alike(findings(**pulls, distances=d)) for d in (0.0, 4.0))
     # Twice the cumulative normal probabilities at 1 and 2, less one.
     np.testing.assert_allclose(
-        far - near, 4.0 * FARNESS * np.array([0, 0, 0, 0.6827, 0.9545]), atol=1e-4
+        far - near, 4.0 * CHOICES.farness * np.array([0, 0, 0, 0.6827, 0.9545]), atol=1e-4
     )
 
 
 def test_where_all_lie_far_features_are_blamed_only_if_no_nature_explains_it():
     pulls = {"pull": [-0.04, -0.02, 0.0, 0.02, 0.04], "pull_error": 0.02, "missing": 0.1}
-    assert "features" not in witnesses(findings(**pulls, distances=0.9 * OTHER_UNITS))
+    assert "features" not in witnesses(findings(**pulls, distances=0.9 * CHOICES.other_units))
     units = witnesses(findings(**pulls, distances=1e4))
     assert [who == "features" for who in units] == [False, False, False, True, True]
+
+
+def test_p_values_are_those_of_the_local_models():
+    np.testing.assert_array_equal(discrepancies(findings(pull=1.0)).p_values, P_VALUES)
+
+
+FAMILY = LogisticFamily(2, np.array([1.0]), tol=1e-10)
+
+
+@pytest.fixture(scope="module")
+def asked():
+    data = make([40, 30, 1, 60, 25], flipped=(3,))
+    reference = fit_reference(data, draw_folds(data, 3, 2, seed=0), FAMILY, brier_loss)
+    return MemorySources(data, list("abcd")), reference
+
+
+def assert_same(found, expected):
+    for name, value in vars(expected).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_allclose(getattr(found, name), value, rtol=1e-6, atol=1e-7)
+        else:
+            assert_same(getattr(found, name), value)
+
+
+def test_one_look_finds_what_its_parts_do(asked):
+    sources, reference = asked
+    told = []
+    found = find(sources, reference, 7, CHOICES, on_answer=told.append)
+    assert_same(found.look.local, gather(sources.ask(LocalQuestion(reference, 7))))
+    assert_same(found.look.agreement, gather(sources.ask(AgreementQuestion(reference, CHOICES))))
+    assert_same(found.look.features, gather(sources.ask(FeatureQuestion(reference.rows, CHOICES))))
+    assert_same(found.pulls, gather(sources.ask(PullQuestion(reference))))
+    assert sum(told) == 8  # everybody twice
+
+
+def test_findings_do_not_depend_on_who_else_is_asked(asked):
+    sources, reference = asked
+    together = find(sources, reference, 7, CHOICES)
+    for some in ([2], [0, 3], [1, 2]):
+        assert_same(find(sources, reference, 7, CHOICES, some), select_findings(together, some))

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.cross_fit import assign_folds, cross_fit_discrepancies
+from sourcewise.core.data import ReferenceRows, group_rows
+from sourcewise.core.discrepancy.cross_fit import (
+    CrossFitQuestion,
+    cross_fit_discrepancies,
+    random_folds,
+)
+from sourcewise.core.discrepancy.permutation import ask_here
 from sourcewise.core.discrepancy.result import NO_WITNESS
 
 
@@ -23,6 +30,11 @@ def make_data(seed, sizes, n_classes=2, n_features=4, corrupt=None):
     for i, change in (corrupt or {}).items():
         y[source == i] = change(rng, y[source == i])
     return group_rows(X, y, source, reference=0, n_classes=n_classes)[0]
+
+
+def assign_folds(data, n_folds):
+    """Folds of all rows, of sources that are called by their position."""
+    return np.concatenate([random_folds(n, n_folds, 0, i) for i, n in enumerate(data.row_counts)])
 
 
 def shuffled(rng, y):
@@ -58,7 +70,7 @@ def naive(data, source, folds, n_folds, relative_ridge):
 def test_two_classes_equal_the_naive_formula():
     data = make_data(0, [40, 60, 20], corrupt={2: shuffled})
     folds = assign_folds(data, 4)
-    result = cross_fit_discrepancies(data, n_folds=4, folds=folds, n_permutations=0)
+    result = cross_fit_discrepancies(data, n_folds=4, n_permutations=0)
     for i in (1, 2):
         assert result.values[i] == pytest.approx(naive(data, i, folds, 4, 0.1), abs=1e-10)
     assert result.values[0] == 0.0
@@ -75,8 +87,8 @@ def test_held_out_rows_do_not_enter_the_fit():
     folds = assign_folds(data, 2)
     y = np.where(folds == 0, 1 - data.y, data.y)
     turned, _ = group_rows(data.X, y, data.source_of_row, reference=0, n_classes=2)
-    before = cross_fit_discrepancies(data, n_folds=2, folds=folds, n_permutations=0)
-    after = cross_fit_discrepancies(turned, n_folds=2, folds=folds, n_permutations=0)
+    before = cross_fit_discrepancies(data, n_folds=2, n_permutations=0)
+    after = cross_fit_discrepancies(turned, n_folds=2, n_permutations=0)
     # Exchanging the labels of fold 0 turns either the losses of a fold or its model round, never
     # both, so the difference changes its sign and nothing else.
     assert after.values[1] == pytest.approx(before.values[1], abs=1e-12)
@@ -174,8 +186,7 @@ def test_a_tiny_reference_does_not_fail(sizes):
 @pytest.mark.parametrize("n_classes", [2, 0])
 def test_a_source_does_not_depend_on_the_others(n_classes):
     data = make_data(10, [30, 20, 25], n_classes)
-    seeds = np.array([11, 12, 13])
-    both = cross_fit_discrepancies(data, source_seeds=seeds)
+    both = cross_fit_discrepancies(data, names=["eleven", "twelve", "thirteen"])
     kept = data.source_of_row != 1
     alone, _ = group_rows(
         data.X[kept],
@@ -184,22 +195,49 @@ def test_a_source_does_not_depend_on_the_others(n_classes):
         reference=1,
         n_classes=n_classes,
     )
-    single = cross_fit_discrepancies(alone, source_seeds=seeds[[2, 0]])
+    single = cross_fit_discrepancies(alone, names=["thirteen", "eleven"])
     assert single.values[0] == pytest.approx(both.values[2], rel=1e-12)
     assert single.p_values[0] == both.p_values[2]
 
 
 def test_folds_are_balanced_and_skip_rows_of_zero_share():
+    assert np.bincount(random_folds(20, 5, 0, "a")).tolist() == [4] * 5
+    assert sorted(random_folds(4, 5, 0, "b")) == [0, 1, 2, 3]
     data = make_data(11, [23, 4])
     weight = np.ones(27)
     weight[:3] = 0.0
     data, _ = group_rows(
         data.X, data.y, data.source_of_row, reference=0, n_classes=2, sample_weight=weight
     )
-    folds = assign_folds(data, 5)
-    assert (folds[:3] == -1).all()
-    assert np.bincount(folds[3:23]).tolist() == [4] * 5
-    assert sorted(folds[23:]) == [0, 1, 2, 3]
+    reference = ReferenceRows.of(data)
+    question = CrossFitQuestion(reference, reference.shares[None], 5, 0, 0, data.X.shape[1])
+    assert question.message.sums[0].counts.tolist() == [4] * 5
+    answer = question.message.answer(data.select([1]), [1])
+    assert (answer.fold_weights[0, 0] > 0).tolist() == [True] * 4 + [False]
+
+
+def test_folds_depend_on_rows_name_and_seed():
+    folds = random_folds(50, 5, 0, "a")
+    np.testing.assert_array_equal(random_folds(50, 5, 0, "a"), folds)
+    assert (random_folds(50, 5, 0, "b") != folds).any()
+    assert (random_folds(50, 5, 1, "a") != folds).any()
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 0])
+def test_sets_of_reference_rows_are_as_good_as_references_of_their_own(n_classes):
+    data = make_data(16, [20, 30, 25], n_classes)
+    reference = ReferenceRows.of(data)
+    kept = np.random.default_rng(0).uniform(size=(3, 20)) < [[1.0], [0.5], [0.8]]
+    shares = np.where(kept, reference.shares, 0.0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    found = ask_here(data, CrossFitQuestion(reference, shares, 3, 0, 0, data.X.shape[1]))
+    for s in range(3):
+        masked = data.row_shares.copy()
+        masked[data.rows(0)] = shares[s]
+        alone = cross_fit_discrepancies(
+            replace(data, row_shares=masked), n_folds=3, n_permutations=0
+        )
+        np.testing.assert_allclose(found.values[s], alone.values[1:], rtol=1e-9)
 
 
 def test_rows_of_zero_share_are_as_good_as_absent():
@@ -230,10 +268,17 @@ def test_without_permutations_there_are_no_p_values():
 
 
 def test_impossible_folds_are_named():
-    data = make_data(15, [4, 4])
     with pytest.raises(ValueError, match="at least 2 folds"):
-        cross_fit_discrepancies(data, n_folds=1)
-    with pytest.raises(ValueError, match="between 0 and 1"):
-        cross_fit_discrepancies(data, n_folds=2, folds=np.full(8, 2))
-    with pytest.raises(ValueError, match="Source 1 has no fold in common"):
-        cross_fit_discrepancies(data, n_folds=2, folds=np.repeat([0, 1], 4))
+        cross_fit_discrepancies(make_data(15, [4, 4]), n_folds=1)
+
+
+def test_any_two_sources_have_a_fold_in_common():
+    for n_rows in range(1, 9):
+        assert 0 in random_folds(n_rows, 5, 0, n_rows)
+
+
+def test_a_name_is_needed_for_every_source():
+    data = make_data(15, [4, 4])
+    for reference in (0, 1):
+        with pytest.raises(ValueError, match="2 sources but 1 names"):
+            cross_fit_discrepancies(replace(data, reference=reference), names=["a"])

@@ -1,7 +1,10 @@
-"""The local discrepancy: evidence, value, p-value."""
+"""The local discrepancy: answers, value, p-value."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_up_sources import draw_folds, fit_reference
 from scipy import stats
 
 from sourcewise.core.data import group_rows
@@ -12,12 +15,7 @@ from sourcewise.core.discrepancy.local import (
     to_cauchy,
     two_sample_p_values,
 )
-from sourcewise.core.discrepancy.local_exchange import (
-    compare,
-    reference_evidence,
-    source_evidence,
-)
-from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.discrepancy.local_exchange import LocalQuestion
 from sourcewise.core.folds import named_seed, stratified_folds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
@@ -39,14 +37,15 @@ def make(counts, d=6, seed=0, spoil=None, n_classes=2):
 
 
 def ask(data, asked, family=FAMILY, loss=brier_loss, n_repeats=2, seed=0, n_folds=5):
-    rows = data.rows(0)
-    trusted = data.X[rows], data.y[rows]
-    labels = trusted[1] if data.n_classes else None
-    folds = ReferenceFolds.draw(labels, len(trusted[1]), n_folds, n_repeats, seed)
-    reference = reference_evidence(*trusted, data.row_shares[rows], folds, family, loss, 1.0)
-    seeds = [named_seed(seed, i) for i in asked]
-    sources = source_evidence(data, asked, seeds, reference, trusted, n_folds, family, loss, 1.0)
-    return folds, reference, sources
+    """Ask some sources, by their position among all; returns folds, answer and findings."""
+    folds = draw_folds(data, n_folds, n_repeats, seed)
+    return folds, *ask_with(data, asked, folds, family, loss, seed)
+
+
+def ask_with(data, asked, folds, family=FAMILY, loss=brier_loss, seed=0):
+    question = LocalQuestion(fit_reference(data, folds, family, loss), seed)
+    answer = question.message.answer(data.select(asked), list(asked))
+    return answer, question.judge(answer)
 
 
 def naive(data, i, folds, seed, held_out=None):
@@ -92,44 +91,74 @@ def held_out_repeat(folds, mask):
 @pytest.mark.parametrize("which", [None, 0, 7])
 def test_equals_the_definition_computed_one_model_at_a_time(which):
     data = make([40, 30, 55])
-    folds, reference, sources = ask(data, [1, 2])
-    sides = compare(reference, sources, 0 if which is None else 1 + which)
+    folds, _, found = ask(data, [1, 2])
+    chosen = 0 if which is None else 1 + which
     mask = None if which is None else folds.held_out[which]
     for k, i in enumerate([1, 2]):
         a, b = naive(data, i, folds, 0, mask)
-        assert sides.a[k] == pytest.approx(a, abs=1e-5)
-        assert sides.b[k] == pytest.approx(b, abs=1e-4)
-    found = local_discrepancies(sides, sources.p_values)
-    np.testing.assert_allclose(found.values, np.maximum(abs(sides.a), abs(sides.b)))
+        assert found.a[chosen, k] == pytest.approx(a, abs=1e-5)
+        assert found.b[chosen, k] == pytest.approx(b, abs=1e-4)
+    np.testing.assert_allclose(found.values, np.maximum(abs(found.a), abs(found.b)))
+    np.testing.assert_array_equal(local_discrepancies(found).values, found.values[0])
+    np.testing.assert_array_equal(local_discrepancies(found).p_values, found.p_values)
+
+
+def test_standard_errors_are_those_of_two_means_of_losses():
+    data = make([40, 30, 55])
+    folds, _, found = ask(data, [1, 2], n_repeats=1)
+    rows, fold = data.rows(0), folds.folds[0]
+    X_t, y_t = data.X[rows], data.y[rows]
+    for k, i in enumerate([1, 2]):
+        X_i, y_i = data.X[data.rows(i)], data.y[data.rows(i)]
+        ours, theirs = np.zeros(len(y_t)), np.zeros(len(y_i))
+        for f in range(5):
+            keep = (fold != f)[:, None].astype(float)
+            model = FAMILY.fit(X_t, y_t, keep, np.array([1.0]))
+            ours[fold == f] = brier_loss(FAMILY.predict(model, X_t), y_t)[0, fold == f]
+            theirs += brier_loss(FAMILY.predict(model, X_i), y_i)[0] * np.mean(fold == f)
+        expected = np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs))
+        assert found.error_a[0, k] == pytest.approx(expected, rel=1e-4)
 
 
 def test_validation_rows_have_no_say_in_the_set_that_leaves_them_out():
     data = make([50, 60])
-    folds, reference, sources = ask(data, [1])
+    folds, _, before = ask(data, [1])
     spoiled = data.y.copy()
     spoiled[:50][folds.held_out[3]] ^= 1
-    # Folds must be the same ones, so labels are changed behind the dealing's back.
-    rows = data.rows(0)
-    trusted = data.X[rows], spoiled[rows]
-    other = reference_evidence(*trusted, data.row_shares[rows], folds, FAMILY, brier_loss, 1.0)
-    answers = source_evidence(
-        data, [1], [named_seed(0, 1)], other, trusted, 5, FAMILY, brier_loss, 1.0
-    )
-    before, after = compare(reference, sources, 4), compare(other, answers, 4)
-    assert after.a == pytest.approx(before.a)
-    assert after.b == pytest.approx(before.b)
-    whole_before, whole_after = compare(reference, sources), compare(other, answers)
-    assert whole_after.a != pytest.approx(whole_before.a)
+    # Folds must be the same ones, so labels are changed once these are drawn.
+    _, after = ask_with(replace(data, y=spoiled), [1], folds)
+    assert after.a[4] == pytest.approx(before.a[4])
+    assert after.b[4] == pytest.approx(before.b[4])
+    assert after.a[0] != pytest.approx(before.a[0])
 
 
 def test_a_source_answers_the_same_whoever_else_is_asked():
     data = make([40, 30, 55, 20])
-    _, _, together = ask(data, [1, 2, 3])
-    _, _, alone = ask(data, [2])
+    _, together, found = ask(data, [1, 2, 3])
+    _, alone, found_alone = ask(data, [2])
     # Rounding alone may differ: sources are stacked with others of about their size.
-    assert together.p_values[1] == pytest.approx(alone.p_values[0], rel=1e-9)
-    np.testing.assert_allclose(together.under_reference[1], alone.under_reference[0], rtol=1e-9)
-    np.testing.assert_allclose(together.on_reference[1], alone.on_reference[0], rtol=1e-9)
+    assert found.p_values[1] == pytest.approx(found_alone.p_values[0], rel=1e-9)
+    np.testing.assert_allclose(together.means[:, 1], alone.means[:, 0], rtol=1e-9)
+    np.testing.assert_array_equal(together.n_folds, [5, 5, 5])
+    mine = slice(5, 10)
+    on_reference, on_reference_alone = (
+        FAMILY.predict(models, data.X[data.rows(0)])
+        for models in (together.own_models[mine], alone.own_models)
+    )
+    np.testing.assert_allclose(on_reference, on_reference_alone, rtol=1e-9)
+    np.testing.assert_allclose(together.masses[mine], alone.masses, rtol=1e-12)
+    np.testing.assert_allclose(found.a[:, 1], found_alone.a[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(found.b[:, 1], found_alone.b[:, 0], rtol=1e-9)
+
+
+def test_predictions_that_are_known_change_nothing():
+    data = make([40, 30, 1, 20])
+    question = LocalQuestion(fit_reference(data, draw_folds(data, 3, 1, 0), FAMILY, brier_loss), 0)
+    message, sources = question.message, data.select([1, 2, 3])
+    known = FAMILY.predict(message.models, sources.X)
+    plain, given = (message.answer(sources, "abc", predicted) for predicted in (None, known))
+    for name in ("means", "squares", "own", "variance_under", "own_models"):
+        np.testing.assert_array_equal(getattr(given, name), getattr(plain, name))
 
 
 @pytest.mark.parametrize("m_t, m_i, d", [(100, 100, 5), (60, 120, 20), (40, 15, 8)])
@@ -163,8 +192,8 @@ def test_witness_names_hypothesis_and_side():
     def one_class(y, source, rng):
         y[source == 1] = 1
 
-    _, reference, sources = ask(make([100, 200], spoil=one_class), [1])
-    (witness,) = local_discrepancies(compare(reference, sources), sources.p_values).witnesses
+    _, _, found = ask(make([100, 200], spoil=one_class), [1])
+    (witness,) = local_discrepancies(found).witnesses
     assert (witness.hypothesis, witness.worse_on) in {
         ("source model", "reference"),
         ("reference model", "source"),
@@ -172,10 +201,10 @@ def test_witness_names_hypothesis_and_side():
 
 
 def test_one_row_is_judged_by_the_reference_model_alone():
-    _, reference, sources = ask(make([60, 1, 2, 80]), [1, 2, 3])
-    sides = compare(reference, sources)
-    assert np.isnan(sides.b[0])
-    found = local_discrepancies(sides, sources.p_values)
+    _, answer, sides = ask(make([60, 1, 2, 80]), [1, 2, 3])
+    assert answer.n_folds.tolist() == [0, 2, 5]
+    assert np.isnan(sides.b[:, 0]).all()
+    found = local_discrepancies(sides)
     assert found.witnesses[0].hypothesis == "reference model"
     assert np.isfinite(found.values).all() and np.isfinite(found.standard_errors).all()
     assert found.standard_errors[0] > found.standard_errors[2]
@@ -192,8 +221,8 @@ def test_regression_tells_a_wrong_sign_from_a_clean_source():
     def loss(predictions, y):
         return clipped_squared_loss(predictions, y, scale=scale)
 
-    _, reference, sources = ask(data, [1, 2], RidgeFamily(np.array([1.0])), loss)
-    found = local_discrepancies(compare(reference, sources), sources.p_values)
+    _, _, sides = ask(data, [1, 2], RidgeFamily(np.array([1.0])), loss)
+    found = local_discrepancies(sides)
     assert found.values[1] > 5 * found.values[0]
     assert found.p_values[1] < 1e-6 < found.p_values[0]
 

@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.moments import ridge_solution, signed_targets, source_moments
+from sourcewise.core.discrepancy.moments import (
+    concat_moments,
+    moments_of,
+    ridge_solution,
+    signed_targets,
+    source_rows,
+)
+
+
+def source_moments(data):
+    return concat_moments([moments_of(source_rows(data, i)) for i in range(data.n_sources)])
 
 
 def _weighted_data(n_classes: int):
@@ -45,6 +55,14 @@ def test_rows_of_zero_share_leave_no_trace():
             getattr(source_moments(data), name),
             getattr(source_moments(data.with_features(polluted)), name),
         )
+
+
+def test_rows_that_count_are_read_in_double_precision():
+    data = _weighted_data(2)
+    rows = source_rows(data, 1)
+    assert (len(rows.shares), rows.X.dtype) == (5, np.float64)
+    assert rows.positions.tolist() == np.flatnonzero(data.row_shares[data.rows(1)]).tolist()
+    np.testing.assert_array_equal(rows.X, data.X[data.rows(1)][rows.positions])
 
 
 def test_ridge_solution_solves_each_system_with_its_own_ridge():

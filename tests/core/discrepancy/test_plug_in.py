@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.moments import source_moments
-from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies
+from sourcewise.core.data import ReferenceRows, group_rows
+from sourcewise.core.discrepancy.moments import concat_moments, moments_of, source_rows
+from sourcewise.core.discrepancy.permutation import ask_here
+from sourcewise.core.discrepancy.plug_in import PlugInQuestion, plug_in_discrepancies
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
 
 
@@ -29,6 +30,10 @@ def make_data(seed, sizes, n_classes=2, n_features=4, corrupt=None, weighted=Fal
     return group_rows(X, y, source, reference=reference, n_classes=n_classes, sample_weight=weight)[
         0
     ]
+
+
+def source_moments(data):
+    return concat_moments([moments_of(source_rows(data, i)) for i in range(data.n_sources)])
 
 
 def shuffled(rng, y):
@@ -89,21 +94,49 @@ def test_standard_error_is_that_of_two_proportions_at_the_witness():
     assert result.witnesses[1] == Witness("separating model", "source")
 
 
-def test_given_moments_change_nothing():
-    data = make_data(3, [30, 20], n_classes=3)
-    given = plug_in_discrepancies(data, n_permutations=9, moments=source_moments(data))
-    np.testing.assert_array_equal(
-        given.values, plug_in_discrepancies(data, n_permutations=9).values
-    )
+@pytest.mark.parametrize("n_classes", [2, 3, 0])
+def test_sets_of_reference_rows_are_as_good_as_references_of_their_own(n_classes):
+    data = make_data(3, [20, 30, 25], n_classes, weighted=True, reference=1)
+    reference = ReferenceRows.of(data)
+    kept = np.random.default_rng(0).uniform(size=(3, 30)) < [[1.0], [0.5], [0.8]]
+    shares = np.where(kept, reference.shares, 0.0)
+    shares /= shares.sum(axis=1, keepdims=True)
+    found = ask_here(data, PlugInQuestion(reference, shares))
+    for s in range(3):
+        masked = data.row_shares.copy()
+        masked[data.rows(1)] = shares[s]
+        alone = plug_in_discrepancies(replace(data, row_shares=masked), n_permutations=0)
+        np.testing.assert_allclose(found.values[s], alone.values[[0, 2]], rtol=1e-10)
+        if s == 0:
+            errors = np.take_along_axis(
+                found.errors, np.abs(found.differences[:1]).argmax(axis=1), axis=0
+            )
+            np.testing.assert_allclose(errors[0], alone.standard_errors[[0, 2]], rtol=1e-10)
 
 
-def test_a_copy_of_the_reference_has_no_discrepancy():
-    data = make_data(4, [30])
+@pytest.mark.parametrize("n_features", [4, 60])  # fewer and more than there are rows
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_copy_of_the_reference_has_no_discrepancy(n_features, n_classes, weighted):
+    data = make_data(4, [30], n_classes, n_features=n_features)
     X, y = np.vstack([data.X, data.X]), np.tile(data.y, 2)
-    data, _ = group_rows(X, y, np.repeat([0, 1], 30), reference=0, n_classes=2)
+    weight = np.tile(np.random.default_rng(0).uniform(0.2, 3.0, size=30), 2)
+    data, _ = group_rows(
+        X, y, np.repeat([0, 1], 30), reference=0, n_classes=n_classes,
+        sample_weight=weight if weighted else None,
+    )  # fmt: skip
     result = plug_in_discrepancies(data)
     assert result.values[1] == 0.0
     assert result.p_values[1] > 0.9
+
+
+def test_a_copy_of_the_reference_in_other_order_has_no_discrepancy():
+    # Sums of the same rows in another order differ by rounding.
+    data = make_data(4, [30], n_features=60)
+    other = np.random.default_rng(0).permutation(30)
+    X, y = np.vstack([data.X, data.X[other]]), np.concatenate([data.y, data.y[other]])
+    data, _ = group_rows(X, y, np.repeat([0, 1], 30), reference=0, n_classes=2)
+    assert plug_in_discrepancies(data, n_permutations=0).values[1] == 0.0
 
 
 @pytest.mark.parametrize("n_features", [2, 40])
@@ -242,9 +275,9 @@ def test_order_of_sources_does_not_matter(n_classes):
         reference=1,
         n_classes=n_classes,
     )
-    seeds = np.array([5, 6, 7, 8])
-    before = plug_in_discrepancies(data, source_seeds=seeds)
-    after = plug_in_discrepancies(moved, source_seeds=seeds[order])
+    names = ["five", "six", "seven", "eight"]
+    before = plug_in_discrepancies(data, names=names)
+    after = plug_in_discrepancies(moved, names=[names[i] for i in order])
     np.testing.assert_allclose(after.values, before.values[order], rtol=1e-12)
     np.testing.assert_allclose(after.standard_errors, before.standard_errors[order], rtol=1e-12)
     np.testing.assert_array_equal(after.p_values, before.p_values[order])
@@ -282,6 +315,18 @@ def test_without_permutations_there_are_no_p_values():
     np.testing.assert_array_equal(p, [1.0, np.nan, np.nan])
 
 
-def test_a_seed_is_needed_for_every_source():
-    with pytest.raises(ValueError, match="2 sources but 3 source_seeds"):
-        plug_in_discrepancies(make_data(15, [5, 5]), source_seeds=np.arange(3))
+def test_a_name_is_needed_for_every_source():
+    with pytest.raises(ValueError, match="2 sources but 3 names"):
+        plug_in_discrepancies(make_data(15, [5, 5]), names=["a", "b", "c"])
+
+
+def test_names_and_seed_draw_the_permutations():
+    data = make_data(16, [30, 40, 40])
+    by_position = plug_in_discrepancies(data).p_values
+    np.testing.assert_array_equal(
+        plug_in_discrepancies(data, names=[0, 1, 2]).p_values, by_position
+    )
+    others = [plug_in_discrepancies(data, names=names).p_values for names in ("abc", "abd")]
+    assert others[0][1] == others[1][1]
+    assert others[0][2] != others[1][2]
+    assert (plug_in_discrepancies(data, seed=1).p_values[1:] != by_position[1:]).all()

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
-from made_up_sources import make
+from made_up_sources import draw_folds, fit_reference, make
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.local_exchange import fit_fold_models
-from sourcewise.core.discrepancy.pull import find_pulls
+from sourcewise.core.discrepancy.findings import gather
+from sourcewise.core.discrepancy.pull import PullQuestion
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
 from sourcewise.core.ridge import RidgeFamily
+from sourcewise.engines.memory import MemorySources
 
 
 @pytest.fixture(autouse=True)
@@ -25,16 +26,16 @@ FAMILY = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-10)
 
 
 def pulls_of(data, asked=None, n_repeats=1, n_folds=3, seed=0, family=FAMILY, loss=brier_loss):
-    y = data.y[data.rows(0)]
-    folds = ReferenceFolds.draw(y if data.n_classes else None, len(y), n_folds, n_repeats, seed)
-    asked = range(1, data.n_sources) if asked is None else asked
-    return pulls_with(data, asked, folds, family, loss), folds
+    folds = draw_folds(data, n_folds, n_repeats, seed)
+    return pulls_with(data, folds, asked, family, loss), folds
 
 
-def pulls_with(data, asked, folds, family=FAMILY, loss=brier_loss):
-    rows = data.rows(0)
-    alone = fit_fold_models(data.X[rows], data.y[rows], data.row_shares[rows], folds, family, 1.0)
-    return find_pulls(data, asked, folds, family, alone, loss, 1.0)
+def pulls_with(data, folds, asked=None, family=FAMILY, loss=brier_loss):
+    """Ask some untrusted sources, by their position among all sources."""
+    question = PullQuestion(fit_reference(data, folds, family, loss))
+    sources = MemorySources(data, data.untrusted.tolist())
+    positions = None if asked is None else np.searchsorted(data.untrusted, asked)
+    return gather(sources.ask(question, positions))
 
 
 def naive(data, source, fold, without=None):
@@ -109,7 +110,7 @@ def test_a_large_source_has_no_more_say_than_the_reference():
 def test_repeats_are_averaged():
     data = make([30, 40, 40])
     both, folds = pulls_of(data, n_repeats=2)
-    ones = [pulls_with(data, [1, 2], ReferenceFolds(fold[None], 3)) for fold in folds.folds]
+    ones = [pulls_with(data, ReferenceFolds(fold[None], 3)) for fold in folds.folds]
     np.testing.assert_allclose(
         both.values[0], np.mean([one.values[0] for one in ones], axis=0), atol=1e-6
     )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import ortho_group
 
 from sourcewise.core.discrepancy.trust_region import minimise_quadratic_on_ball
 
@@ -111,3 +112,19 @@ def test_no_other_solver_finds_anything_lower():
         for start in draws[:20]
     ]
     assert value[0] == pytest.approx(min(found), abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_shortest_of_many_minimisers_in_any_basis(seed):
+    # Six rows in twenty dimensions: what is orthogonal to them changes nothing.
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(6, 20)), rng.normal(size=6)
+    shortest = np.linalg.pinv(X) @ y
+    basis = ortho_group.rvs(20, random_state=seed)
+    for radius in (2.0 * np.linalg.norm(shortest), 1e3):
+        plain, _ = minimise_quadratic_on_ball((X.T @ X)[None], (X.T @ y)[None], radius)
+        np.testing.assert_allclose(plain[0], shortest, atol=1e-9)
+        Z = X @ basis
+        rotated, value = minimise_quadratic_on_ball((Z.T @ Z)[None], (Z.T @ y)[None], radius)
+        np.testing.assert_allclose(basis @ rotated[0], shortest, atol=1e-9)
+        assert value[0] == pytest.approx(-y @ y)

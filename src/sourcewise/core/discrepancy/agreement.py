@@ -20,34 +20,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
+from sourcewise.core.choices import CombinedChoices
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.local_exchange import row_blocks
-from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.family import Family
-from sourcewise.core.losses import spread
-
-# An agreement of the reference's own that is smaller is not told from none.
-BEYOND_NOISE = 2.0
-FARTHEST = 4.0  # standard deviations: a single target beyond must not decide
-# Labels that have nothing to do with the features miss all of it, flipped ones twice as much.
-MOST_MISSING = 2.0
-
-
-class _Found(NamedTuple):
-    """Agreements, their standard errors, and the variances of the predictions."""
-
-    values: FloatArray
-    errors: FloatArray
-    variances: FloatArray
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """Agreement of the reference's fold models with some sources and with the reference.
+class AgreementAnswer:
+    """Agreement of the reference's fold models with some sources.
 
     Set 0 is the whole reference, the others leave out a validation fold each.
 
@@ -55,102 +41,175 @@ class Agreement:
     ----------
     values : array of shape (n_sets, n_sources)
         NaN for a source of one row.
-    expected : array of shape (n_sets, n_sources)
-        What they would be if predictions and labels were correlated as they are in the reference.
+    variances : array of shape (n_sets, n_sources)
+        Of the predictions.
     errors : array of shape (n_sources,)
         Standard errors of the values in set 0, the models held fixed.
-    own : array of shape (n_sets,)
-        With reference rows that the models have not seen.
-    own_errors : array of shape (n_sets,)
-        Its standard errors, the models held fixed.
     """
 
     values: FloatArray
-    expected: FloatArray
+    variances: FloatArray
     errors: FloatArray
-    own: FloatArray
-    own_errors: FloatArray
-
-    @property
-    def missing(self) -> FloatArray:
-        """Share of the reference's agreement that each source lacks, (n_sets, n_sources).
-
-        Nothing is missing where nothing is known.
-        """
-        return _within_limits((self.expected - self.values) / self._whole[:, None])
-
-    @property
-    def missing_errors(self) -> FloatArray:
-        """Standard errors of the shares in set 0, as far as the limits leave room for them."""
-        lacking = (self.expected[0] - self.values[0]) / self._whole[0]
-        errors = np.hypot(self.errors, self.own_errors[0]) / self._whole[0]
-        return 0.5 * (_within_limits(lacking + errors) - _within_limits(lacking - errors))
-
-    @property
-    def _whole(self) -> FloatArray:
-        """Agreement that shares are told of, in every set."""
-        least = np.maximum(BEYOND_NOISE * self.own_errors, np.finfo(float).tiny)
-        return np.asarray(np.maximum(self.own, least))
 
 
-def _within_limits(shares: FloatArray) -> FloatArray:
-    return np.asarray(np.nan_to_num(np.clip(shares, 0.0, MOST_MISSING), nan=0.0))
+@dataclass(frozen=True)
+class OwnAgreement:
+    """Agreement of the reference's models with reference rows that they have not seen.
 
-
-def find_agreement(
-    data: SourceData, asked: Sequence[int], folds: ReferenceFolds, family: Family, models: Any
-) -> Agreement:
-    """Compare the sources at positions ``asked`` with predictions of the reference's ``models``.
-
-    ``models`` are those that leave out ``folds.left_out``.
+    Attributes
+    ----------
+    values : array of shape (n_sets,)
+    errors : array of shape (n_sets,)
+        Standard errors, the models held fixed.
+    variances : array of shape (n_sets,)
+        Of the predictions.
     """
-    trusted = data.rows(data.reference)
-    shares = data.row_shares[trusted]
-    predicted = _predicted(family, models, data.X[trusted])
-    # Only differences matter, and far from zero they would be lost in squares.
-    centre = np.einsum("n,mnk->mk", shares, predicted)[:, None]
-    outcomes = _outcomes(data, np.array([data.reference]))
-    own = _own_agreement(predicted - centre, outcomes, shares, folds)
-    average = folds.average(shares)
-    parts = []
-    positions = np.asarray(asked, dtype=np.intp)
-    for block in row_blocks(data.row_counts[positions]):
-        some = positions[block]
-        rows = data.rows_of(some)
-        parts.append(
-            _agreements(
-                _predicted(family, models, data.X[rows]) - centre,
-                _outcomes(data, some),
-                data.row_shares[rows],
-                data.row_counts[some],
-                average,
-            )
+
+    values: FloatArray
+    errors: FloatArray
+    variances: FloatArray
+
+    @classmethod
+    def of(cls, reference: ReferenceModels, message: AgreementMessage) -> OwnAgreement:
+        """Measure unseen reference rows in every set, around the means of the rows seen."""
+        folds, rows = reference.folds, reference.rows
+        predicted = as_outputs(reference.predicted) - message.centre
+        outcomes = message.outcomes(rows.y, np.array([len(rows.y)]))
+        seen = np.where(folds.left_out, 0.0, rows.shares)
+        seen /= seen.sum(axis=1, keepdims=True)
+        off_predicted = predicted - np.einsum("mn,mnk->mk", seen, predicted)[:, None]
+        off_outcomes = outcomes - (seen @ outcomes)[:, None]
+        by_row = np.nan_to_num(folds.cross_fitted(np.sum(off_predicted * off_outcomes, axis=2)))
+        squares = np.nan_to_num(folds.cross_fitted(np.sum(off_predicted**2, axis=2)))
+        shares = reference.set_shares
+        values = np.sum(shares * by_row, axis=1)
+        off = np.maximum(np.sum(shares * by_row**2, axis=1) - values**2, 0.0)
+        errors = np.sqrt(off / np.maximum(reference.set_sizes - 1.0, 1e-9))
+        return cls(values, errors, np.sum(shares * squares, axis=1))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How much of the reference's agreement with its own models some sources have.
+
+    Attributes
+    ----------
+    missing : array of shape (n_sets, n_sources)
+        Share of the reference's agreement that is missing. Nothing is missing where nothing is
+        known.
+    missing_errors : array of shape (n_sources,)
+        Standard errors of the shares in set 0, as far as the limits leave room for them.
+    """
+
+    missing: FloatArray
+    missing_errors: FloatArray
+
+
+@dataclass(frozen=True)
+class AgreementMessage:
+    """What a source is told for its agreement.
+
+    Attributes
+    ----------
+    family : Family
+    models : batch of models
+        The reference's.
+    centre : array of shape (n_models, 1, n_outputs)
+        Mean predictions of the reference's rows. Only differences matter, and far from zero they
+        would be lost in squares.
+    average : array of shape (n_sets, n_models)
+    n_classes : int
+    farthest : float
+        Targets count as no farther than this from the median of their source.
+    """
+
+    rows_beside: ClassVar[int] = 0
+
+    family: Family
+    models: Any
+    centre: FloatArray
+    average: FloatArray
+    n_classes: int
+    farthest: float
+
+    def answer(
+        self, sources: SourceData, names: Sequence[Any], predicted: FloatArray | None = None
+    ) -> AgreementAnswer:
+        """Measure some sources; ``predicted`` are predictions of their rows, if known."""
+        if predicted is None:
+            predicted = self.family.predict(self.models, sources.X)
+        return _agreements(
+            as_outputs(predicted) - self.centre,
+            self.outcomes(sources.y, sources.row_counts),
+            sources.row_shares,
+            sources.row_counts,
+            self.average,
         )
-    theirs = _Found(*(np.concatenate(values, axis=-1) for values in zip(*parts, strict=True)))
-    least = np.maximum(own.variances, np.finfo(float).tiny)
-    told_apart = np.sqrt(np.minimum(theirs.variances / least[:, None], 1.0))
-    return Agreement(
-        theirs.values, own.values[:, None] * told_apart, theirs.errors, own.values, own.errors
-    )
+
+    def outcomes(self, y: Any, counts: IntArray) -> FloatArray:
+        """Return the classes' indicators, or the targets, of sources of so many rows as columns.
+
+        Targets are measured from the median of their source. One row far off must not decide.
+        """
+        if self.n_classes:
+            return np.asarray(np.eye(self.n_classes)[y])
+        ends = np.cumsum(counts)
+        off = np.concatenate(
+            [
+                y[end - n : end] - np.median(y[end - n : end])
+                for end, n in zip(ends, counts, strict=True)
+            ]
+        )
+        return np.asarray(np.clip(off, -self.farthest, self.farthest)[:, None])
 
 
-def _own_agreement(
-    predicted: FloatArray, outcomes: FloatArray, shares: FloatArray, folds: ReferenceFolds
-) -> _Found:
-    """Measure unseen reference rows in every set, around the means of the rows that were seen."""
-    seen = np.where(folds.left_out, 0.0, shares)
-    seen /= seen.sum(axis=1, keepdims=True)
-    off_predicted = predicted - np.einsum("mn,mnk->mk", seen, predicted)[:, None]
-    off_outcomes = outcomes - (seen @ outcomes)[:, None]
-    by_row = folds.cross_fitted(np.sum(off_predicted * off_outcomes, axis=2))
-    squares = folds.cross_fitted(np.sum(off_predicted**2, axis=2))
-    set_shares = folds.set_shares(shares)
-    by_row = np.nan_to_num(by_row)
-    values = np.sum(set_shares * by_row, axis=1)
-    spread = np.maximum(np.sum(set_shares * by_row**2, axis=1) - values**2, 0.0)
-    sizes = 1.0 / np.sum(set_shares**2, axis=1)
-    errors = np.sqrt(spread / np.maximum(sizes - 1.0, 1e-9))
-    return _Found(values, errors, np.sum(set_shares * np.nan_to_num(squares), axis=1))
+@dataclass(frozen=True)
+class AgreementQuestion:
+    """The agreement: what is sent, and what the server makes of the answers."""
+
+    reference: ReferenceModels
+    choices: CombinedChoices
+
+    @cached_property
+    def message(self) -> AgreementMessage:
+        """What has to be sent to the sources."""
+        reference, rows = self.reference, self.reference.rows
+        centre = np.einsum("n,mnk->mk", rows.shares, as_outputs(reference.predicted))[:, None]
+        unit = 1.0 if rows.n_classes else reference.loss.scale
+        return AgreementMessage(
+            reference.family,
+            reference.models,
+            centre,
+            reference.average,
+            rows.n_classes,
+            self.choices.agreement_farthest * unit,
+        )
+
+    @cached_property
+    def own(self) -> OwnAgreement:
+        """Agreement of the reference with its own models."""
+        return OwnAgreement.of(self.reference, self.message)
+
+    def judge(self, answer: AgreementAnswer) -> Agreement:
+        """Find what is missing of the agreement that the reference's correlation would give."""
+        own = self.own
+        least = np.maximum(own.variances, np.finfo(float).tiny)[:, None]
+        apart = np.sqrt(np.minimum(answer.variances / least, 1.0))
+        # Agreement that shares are of, in every set.
+        whole = np.maximum(own.values, self.choices.agreement_noise * own.errors)
+        whole = np.maximum(whole, np.finfo(float).tiny)[:, None]
+        lacking = (own.values[:, None] * apart - answer.values) / whole
+        errors = np.hypot(answer.errors, own.errors[0]) / whole[0]
+        room = self._within_limits(lacking[0] + errors) - self._within_limits(lacking[0] - errors)
+        return Agreement(self._within_limits(lacking), 0.5 * room)
+
+    def _within_limits(self, shares: FloatArray) -> FloatArray:
+        return np.asarray(np.nan_to_num(np.clip(shares, 0.0, self.choices.most_missing), nan=0.0))
+
+
+def as_outputs(predicted: FloatArray) -> FloatArray:
+    """Predictions in the shape (n_models, n_rows, n_outputs)."""
+    return predicted if predicted.ndim == 3 else predicted[:, :, None]
 
 
 def _agreements(
@@ -159,7 +218,7 @@ def _agreements(
     shares: FloatArray,
     counts: IntArray,
     average: FloatArray,
-) -> _Found:
+) -> AgreementAnswer:
     """Measure sources of ``counts`` rows in every set; standard errors are those of set 0."""
     starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
 
@@ -180,31 +239,11 @@ def _agreements(
     squares = mean(np.einsum("mnk,mnk->mn", predicted, predicted))
     variances = np.maximum(squares - np.sum(np.square(means), axis=2).T, 0.0)
     by_row = np.sum(off_mean(np.einsum("m,mnk->nk", average[0], predicted)) * off_outcomes, axis=1)
-    spread = np.maximum(mean(by_row**2) - mean(by_row) ** 2, 0.0)
+    off = np.maximum(mean(by_row**2) - mean(by_row) ** 2, 0.0)
     sizes = 1.0 / np.add.reduceat(shares**2, starts)
     unbiased = np.where(sizes > 1.5, sizes, np.nan) / np.maximum(sizes - 1.0, 0.5)
-    return _Found(
+    return AgreementAnswer(
         average @ covariances * unbiased,
-        np.sqrt(spread * unbiased / sizes),
         average @ variances * unbiased,
+        np.sqrt(off * unbiased / sizes),
     )
-
-
-def _predicted(family: Family, models: Any, X: FloatArray) -> FloatArray:
-    """Predict, in the shape (n_models, n_rows, n_outputs)."""
-    predicted = family.predict(models, X)
-    return predicted if predicted.ndim == 3 else predicted[:, :, None]
-
-
-def _outcomes(data: SourceData, sources: IntArray) -> FloatArray:
-    """Return the classes' indicators, or the targets, of some sources' rows as columns.
-
-    Targets are told from the median of their source. One row far off must not decide, so none
-    counts as farther than `FARTHEST` standard deviations of the reference's.
-    """
-    targets = [data.y[data.rows(i)] for i in sources]
-    if data.n_classes:
-        return np.asarray(np.eye(data.n_classes)[np.concatenate(targets)])
-    farthest = FARTHEST * spread(data.y[data.rows(data.reference)])
-    off = np.concatenate([y - np.median(y) for y in targets])
-    return np.asarray(np.clip(off, -farthest, farthest)[:, None])

@@ -1,4 +1,4 @@
-r"""Discrepancies from all that both looks have found.
+r"""The ``combined`` discrepancy, of the default learners: all that can be found out together.
 
 .. math::
 
@@ -20,96 +20,184 @@ excess counts as far as the source is likely to pull the wrong way, with probabi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtr
 
-from sourcewise.core.data import FloatArray
-from sourcewise.core.discrepancy.agreement import Agreement
-from sourcewise.core.discrepancy.features import beyond_nearest
-from sourcewise.core.discrepancy.local import TwoSided
-from sourcewise.core.discrepancy.pull import Pulls
+from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.data import FloatArray, SourceData
+from sourcewise.core.discrepancy.agreement import (
+    Agreement,
+    AgreementAnswer,
+    AgreementMessage,
+    AgreementQuestion,
+)
+from sourcewise.core.discrepancy.features import (
+    FeatureAnswer,
+    FeatureDistances,
+    FeatureMessage,
+    FeatureQuestion,
+    beyond_nearest,
+)
+from sourcewise.core.discrepancy.findings import OnAnswer, gather
+from sourcewise.core.discrepancy.local import LocalFindings
+from sourcewise.core.discrepancy.local_exchange import LocalAnswer, LocalMessage, LocalQuestion
+from sourcewise.core.discrepancy.pull import PullQuestion, Pulls
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.result import FAR_FEATURES, LACKING, Discrepancies, Witness
+from sourcewise.core.engine import Engine
 
-# A pull is about twice a discrepancy.
-PULLED = 0.5
-# Labels that have nothing to do with the features cost two fifths of what knowing nothing does.
-MISSED = 0.4
-# A source's own model is a noisy witness: it is believed beyond so many standard errors, by half.
-BEYOND_DOUBT = 3.0
-FAILED = 0.25
-# Moments that differ by as much as the reference has cost a fifth of what knowing nothing does.
-FARNESS = 0.05
-# Sources that differ by nature had moments up to seven times the reference's away from it
-# (`benchmarks/accuracy`); beyond this their units or columns are others, even if all lie so far.
-OTHER_UNITS = 20.0
-# Only the reference is at distance zero: lambda = 0 must leave every other source out.
-NEAREST = 1e-6
+
+@dataclass(frozen=True)
+class Look:
+    """What one look at some sources finds: see the three parts."""
+
+    local: LocalFindings
+    agreement: Agreement
+    features: FeatureDistances
+
+
+@dataclass(frozen=True)
+class LookAnswer:
+    """What some sources answer to one look."""
+
+    local: LocalAnswer
+    agreement: AgreementAnswer
+    features: FeatureAnswer
+
+
+@dataclass(frozen=True)
+class LookMessage:
+    """One message for all that a source can answer without the reference's labelled rows."""
+
+    rows_beside: ClassVar[int] = 0
+
+    local: LocalMessage
+    agreement: AgreementMessage
+    features: FeatureMessage
+
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> LookAnswer:
+        """Answer for some sources; they predict with the reference's models once."""
+        predicted = self.local.family.predict(self.local.models, sources.X)
+        return LookAnswer(
+            self.local.answer(sources, names, predicted),
+            self.agreement.answer(sources, names, predicted),
+            self.features.answer(sources, names),
+        )
+
+
+@dataclass(frozen=True)
+class LookQuestion:
+    """Local models, agreement and features in one question."""
+
+    reference: ReferenceModels
+    seed: int
+    choices: CombinedChoices
+
+    @cached_property
+    def _parts(self) -> tuple[LocalQuestion, AgreementQuestion, FeatureQuestion]:
+        reference = self.reference
+        return (
+            LocalQuestion(reference, self.seed),
+            AgreementQuestion(reference, self.choices),
+            FeatureQuestion(reference.rows, self.choices),
+        )
+
+    @cached_property
+    def message(self) -> LookMessage:
+        """What has to be sent to the sources."""
+        local, agreement, features = self._parts
+        return LookMessage(local.message, agreement.message, features.message)
+
+    def judge(self, answer: LookAnswer) -> Look:
+        """Judge each part by itself."""
+        local, agreement, features = self._parts
+        return Look(
+            local.judge(answer.local),
+            agreement.judge(answer.agreement),
+            features.judge(answer.features),
+        )
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What is known of some sources, on the whole reference and without each validation fold.
+    """All that is known of some sources, on the whole reference and without each fold of it."""
 
-    Attributes
-    ----------
-    sides : tuple of TwoSided, one for each set
-        What the reference's and the sources' own models found.
-    pulls : Pulls
-    agreement : Agreement
-    distances : array of shape (n_sources,)
-        Of the features, from the whole reference: labels have no say in them.
-    know_nothing : float
-        Mean loss on the reference of a model that knows its labels' frequencies only.
-    """
-
-    sides: tuple[TwoSided, ...]
+    look: Look
     pulls: Pulls
-    agreement: Agreement
-    distances: FloatArray
-    know_nothing: float
 
 
-def judge(findings: Findings, chosen_set: int = 0) -> FloatArray:
-    """Return the discrepancies of one set."""
-    pulled, missed, failed, farther = _parts(findings, chosen_set)
-    far = _far_and_harmful(findings, chosen_set)
-    return _within_limits(_within_limits(pulled + missed + failed) + np.maximum(farther, far))
+def find(
+    sources: Engine,
+    reference: ReferenceModels,
+    seed: int,
+    choices: CombinedChoices,
+    asked: Sequence[int] | None = None,
+    on_answer: OnAnswer | None = None,
+) -> Findings:
+    """Ask some sources (by default all) all that there is to ask.
 
-
-def _parts(findings: Findings, s: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return what pulls, agreement, sources' own models and features each say, in set ``s``.
-
-    Features speak by what exceeds the nearest sources.
+    ``on_answer`` is told how many sources have just answered; each does so twice.
     """
-    pulls, sides = findings.pulls, findings.sides[s]
-    beyond_doubt = np.nan_to_num(sides.b - BEYOND_DOUBT * sides.error_b, nan=0.0)
-    return (
-        PULLED * pulls.upper[s],
-        MISSED * findings.know_nothing * findings.agreement.missing[s],
-        FAILED * np.maximum(beyond_doubt, 0.0),
-        _far(beyond_nearest(findings.distances)) * _wrong_way(pulls, s),
+    return Findings(
+        gather(sources.ask(LookQuestion(reference, seed, choices), asked), on_answer),
+        gather(sources.ask(PullQuestion(reference), asked), on_answer),
     )
 
 
-def _far_and_harmful(findings: Findings, s: int) -> FloatArray:
+def combined_values(
+    findings: Findings, know_nothing: float, choices: CombinedChoices
+) -> FloatArray:
+    """Discrepancies in every set, (n_sets, n_sources).
+
+    ``know_nothing`` is the mean loss on the reference of a model that knows its labels'
+    frequencies only.
+    """
+    pulled, missed, failed, farther = _parts(findings, know_nothing, choices)
+    known = _within_limits(pulled + missed + failed, choices)
+    far = np.maximum(farther, _far_and_harmful(findings, choices))
+    return _within_limits(known + far, choices)
+
+
+def _parts(
+    findings: Findings, know_nothing: float, choices: CombinedChoices
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return what pulls, agreement, sources' own models and features each say, in every set.
+
+    Features speak by what exceeds the nearest sources.
+    """
+    look, pulls = findings.look, findings.pulls
+    beyond_doubt = look.local.b - choices.beyond_doubt * look.local.error_b
+    beyond = beyond_nearest(look.features.values, choices.natural_share, choices.natural_margin)
+    return (
+        choices.pulled * pulls.upper,
+        choices.missed * know_nothing * look.agreement.missing,
+        choices.failed * np.maximum(np.nan_to_num(beyond_doubt, nan=0.0), 0.0),
+        _far(beyond, choices) * _wrong_way(pulls),
+    )
+
+
+def _far_and_harmful(findings: Findings, choices: CombinedChoices) -> FloatArray:
     """Return what the whole distance says against sources likelier to do harm than good."""
-    wrong_way = _wrong_way(findings.pulls, s)
-    return np.asarray(_far(findings.distances) * np.maximum(2.0 * wrong_way - 1.0, 0.0))
+    likelier = np.maximum(2.0 * _wrong_way(findings.pulls) - 1.0, 0.0)
+    return np.asarray(_far(findings.look.features.values, choices) * likelier)
 
 
-def _wrong_way(pulls: Pulls, s: int) -> FloatArray:
+def _wrong_way(pulls: Pulls) -> FloatArray:
     """Return how likely each source is to pull the wrong way."""
-    return np.asarray(ndtr(pulls.values[s] / np.maximum(pulls.errors[s], 1e-9)))
+    return np.asarray(ndtr(pulls.values / np.maximum(pulls.errors, 1e-9)))
 
 
-def _far(distances: FloatArray) -> FloatArray:
-    return np.asarray(np.minimum(FARNESS * distances, 1.0))
+def _far(distances: FloatArray, choices: CombinedChoices) -> FloatArray:
+    return np.asarray(np.minimum(choices.farness * distances, 1.0))
 
 
-def _within_limits(values: FloatArray) -> FloatArray:
-    return np.asarray(np.clip(values, NEAREST, 1.0))
+def _within_limits(values: FloatArray, choices: CombinedChoices) -> FloatArray:
+    return np.asarray(np.clip(values, choices.nearest, 1.0))
 
 
 # In the order of the parts.
@@ -121,23 +209,27 @@ WITNESSES = (
 )
 
 
-def judged_discrepancies(findings: Findings, p_values: FloatArray) -> Discrepancies:
+def combined_discrepancies(
+    findings: Findings, know_nothing: float, choices: CombinedChoices
+) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference.
 
-    The witness is whoever says most against a source. Where all sources lie far, features do not
-    tell one with wrong labels from others, unless they are of another order of magnitude. A
+    The witness is whatever says most against a source. Where all sources lie far, features do not
+    distinguish one with wrong labels from others, unless they are of another order of magnitude. A
     source's own model adds to the standard error where it speaks, features have none.
     """
-    parts = np.stack(_parts(findings, 0))
-    other_units = np.where(findings.distances > OTHER_UNITS, _far_and_harmful(findings, 0), 0.0)
-    parts[WITNESSES.index(FAR_FEATURES)] = np.maximum(
-        parts[WITNESSES.index(FAR_FEATURES)], other_units
-    )
-    agreed = MISSED * findings.know_nothing * findings.agreement.missing_errors
-    own_model = np.where(parts[2] > 0, FAILED * findings.sides[0].error_b, 0.0)
+    look = findings.look
+    parts = np.stack([part[0] for part in _parts(findings, know_nothing, choices)])
+    far = WITNESSES.index(FAR_FEATURES)
+    harm = _far_and_harmful(findings, choices)[0]
+    other_units = look.features.values > choices.other_units
+    parts[far] = np.maximum(parts[far], np.where(other_units, harm, 0.0))
+    pulled = choices.pulled * findings.pulls.errors[0]
+    agreed = choices.missed * know_nothing * look.agreement.missing_errors
+    own_model = np.where(parts[2] > 0, choices.failed * look.local.error_b[0], 0.0)
     return Discrepancies(
-        judge(findings),
-        np.hypot(np.hypot(PULLED * findings.pulls.errors[0], agreed), own_model),
-        p_values,
+        combined_values(findings, know_nothing, choices)[0],
+        np.hypot(np.hypot(pulled, agreed), own_model),
+        look.local.p_values,
         tuple(WITNESSES[k] for k in parts.argmax(axis=0)),
     )

@@ -2,39 +2,260 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.moments import Moments, SourceRows, source_rows, weighted_moments
+from sourcewise.core.choices import DEFAULT
+from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.moments import (
+    Moments,
+    SourceRows,
+    counted_rows,
+    source_rows,
+    weighted_moments,
+)
 from sourcewise.core.discrepancy.permutation import (
+    Comparable,
+    PermutationQuestion,
+    ask_here,
+    in_own_span,
     moment_statistic,
-    permutation_p_value,
+    names_of,
     pool,
     separation_statistic,
-    source_generators,
+    source_generator,
 )
 from sourcewise.core.discrepancy.result import Discrepancies
 from sourcewise.core.discrepancy.separation import (
-    compare_losses,
+    LossMoments,
+    SeparationFindings,
     extreme_models,
-    largest_differences,
     model_losses,
     reference_norm,
     separating_models,
+    separation_discrepancies,
 )
-from sourcewise.core.row_space import in_row_space
+
+
+class FoldSums(NamedTuple):
+    """Share-weighted sums of every fold of one side.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of ``n_folds`` folds.
+    masses : array of shape (n_folds,)
+        Total share of each fold.
+    counts : int array of shape (n_folds,)
+        Rows of each fold.
+    """
+
+    moments: Moments
+    masses: FloatArray
+    counts: IntArray
+
+
+@dataclass(frozen=True)
+class CrossFitAnswer:
+    """Models of some sources that leave out a fold each, and their losses on the source.
+
+    Attributes
+    ----------
+    models : array of shape (n_sources, n_sets, n_folds, n_targets, n_features)
+    fold_weights : array of shape (n_sources, n_sets, n_folds)
+    losses : LossMoments
+        Of shape (n_sources, n_sets, n_targets).
+    """
+
+    models: FloatArray
+    fold_weights: FloatArray
+    losses: LossMoments
+
+
+@dataclass(frozen=True)
+class CrossFitMessage:
+    """What a source is told: the reference's sums over its folds, whole and without each fold.
+
+    Attributes
+    ----------
+    sums : tuple of FoldSums
+        Of every set of reference rows.
+    norm_bounds : array of shape (n_sets,)
+        For regression.
+    relative_ridge : float
+    n_features : int
+        Features that the ridge is relative to; in a row space there are fewer coordinates.
+    seed : int
+    rows_beside : int
+        Reference rows, which judge the models.
+    """
+
+    sums: tuple[FoldSums, ...]
+    norm_bounds: FloatArray
+    relative_ridge: float
+    n_features: int
+    seed: int
+    rows_beside: int
+
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> CrossFitAnswer:
+        """Answer for some sources."""
+        parts = [
+            self._of_source(source_rows(sources, i), name, sources.n_classes)
+            for i, name in enumerate(names)
+        ]
+        models, fold_weights, means, variances = (
+            np.array(part) for part in zip(*parts, strict=True)
+        )
+        return CrossFitAnswer(models, fold_weights, LossMoments(means, variances))
+
+    def _of_source(
+        self, rows: SourceRows, name: object, n_classes: int
+    ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray], list[FloatArray]]:
+        n_folds = len(self.sums[0].counts)
+        folds = random_folds(len(rows.shares), n_folds, self.seed, name)
+        own = _fold_sums(rows, folds, n_folds)
+        kept_in = 1.0 - np.eye(n_folds)
+        source_fits, whole = _normalised(own, kept_in), _normalised(own, np.ones((1, n_folds)))
+        all_models, all_weights, means, variances = [], [], [], []
+        for sums, bound in zip(self.sums, self.norm_bounds, strict=True):
+            fold_weights = _fold_weights(own.counts, sums.counts)
+            reference_fits = _normalised(sums, kept_in)
+            if n_classes == 0:
+                models = extreme_models(source_fits, reference_fits, norm_bound=bound)
+            else:
+                both = whole.gram[0] + _normalised(sums, np.ones((1, n_folds))).gram[0]
+                ridge = self.relative_ridge * float(np.trace(both)) / self.n_features / 2.0
+                models = separating_models(source_fits, reference_fits, ridge=ridge)
+            losses = LossMoments.of(
+                _held_out_losses(rows, folds, models, n_classes),
+                _weights_by_fold(rows.shares, folds, fold_weights),
+            )
+            all_models.append(models)
+            all_weights.append(fold_weights)
+            means.append(losses.mean)
+            variances.append(losses.variance)
+        return all_models, all_weights, means, variances
+
+
+@dataclass(frozen=True)
+class CrossFitQuestion:
+    """The cross-fitted discrepancy: what is sent, and what the server makes of the answers.
+
+    Attributes
+    ----------
+    reference : ReferenceRows
+    set_shares : array of shape (n_sets, n_reference_rows)
+        Shares of the reference's rows: all of them, then without each validation fold.
+    n_folds : int
+    seed : int
+    name : object
+        Of the reference: draws its folds.
+    n_features : int
+    relative_ridge : float
+    norm_bound : float, optional
+    """
+
+    reference: ReferenceRows
+    set_shares: FloatArray
+    n_folds: int
+    seed: int
+    name: object
+    n_features: int
+    relative_ridge: float = DEFAULT.relative_ridge
+    norm_bound: float | None = None
+
+    @cached_property
+    def _sets(self) -> list[tuple[SourceRows, IntArray]]:
+        rows = self.reference
+        sets = [counted_rows(rows.X, rows.y, shares, rows.n_classes) for shares in self.set_shares]
+        return [
+            (some, random_folds(len(some.shares), self.n_folds, self.seed, self.name))
+            for some in sets
+        ]
+
+    @cached_property
+    def message(self) -> CrossFitMessage:
+        """What has to be sent to the sources."""
+        sums = tuple(_fold_sums(rows, folds, self.n_folds) for rows, folds in self._sets)
+        bounds = np.full(len(sums), np.nan if self.norm_bound is None else self.norm_bound)
+        if self.norm_bound is None and not self.reference.n_classes:
+            wholes = [_normalised(of_set, np.ones((1, self.n_folds))) for of_set in sums]
+            bounds = np.array([self._norm(whole) for whole in wholes])
+        return CrossFitMessage(
+            sums, bounds, self.relative_ridge, self.n_features, self.seed, len(self.reference.y)
+        )
+
+    def _norm(self, whole: Moments) -> float:
+        ridge = self.relative_ridge * float(np.trace(whole.gram[0])) / self.n_features
+        return reference_norm(whole, ridge)
+
+    def judge(self, answer: CrossFitAnswer) -> SeparationFindings:
+        """Compare with the models' losses on the reference's folds that they have not seen."""
+        n_sources, n_sets, _, n_targets, _ = answer.models.shape
+        differences = np.empty((n_sets, n_targets, n_sources))
+        errors = np.empty((n_sets, n_targets, n_sources))
+        for s, (rows, folds) in enumerate(self._sets):
+            for i in range(n_sources):
+                own = LossMoments.of(
+                    _held_out_losses(rows, folds, answer.models[i, s], self.reference.n_classes),
+                    _weights_by_fold(rows.shares, folds, answer.fold_weights[i, s]),
+                )
+                differences[s, :, i] = answer.losses.mean[i, s] - own.mean
+                errors[s, :, i] = np.sqrt(answer.losses.variance[i, s] + own.variance)
+        return SeparationFindings(differences, errors[0])
+
+
+@dataclass(frozen=True)
+class CrossFitTest:
+    """The permutation test that goes with the cross-fitted discrepancy.
+
+    Membership is permuted within folds. ``reference`` is the reference's name.
+    """
+
+    n_folds: int
+    seed: int
+    reference: object
+    relative_ridge: float = DEFAULT.relative_ridge
+
+    def compare(
+        self, source: SourceRows, reference: SourceRows, n_classes: int, name: object
+    ) -> Comparable:
+        """Get ready to compare one source with the reference."""
+        pooled = pool(source, reference)
+        if n_classes == 0:
+            return Comparable(pooled, [np.arange(len(pooled.in_source))], moment_statistic(pooled))
+        folds = [
+            random_folds(len(side.shares), self.n_folds, self.seed, of)
+            for side, of in ((source, name), (reference, self.reference))
+        ]
+        fold_of_row = np.concatenate(folds)
+        parts = [np.flatnonzero(fold_of_row == f) for f in range(self.n_folds)]
+        counts = [np.bincount(fold, minlength=self.n_folds) for fold in folds]
+        # The ridge of the value would give away who is who; this one no permutation changes.
+        mean_squares = pooled.weights @ pooled.X**2 / pooled.weights.sum()
+        statistic = separation_statistic(
+            in_own_span(pooled),
+            ridge=self.relative_ridge * float(mean_squares.mean()),
+            parts=parts,
+            part_weights=_fold_weights(*counts),
+            held_out=True,
+        )
+        return Comparable(pooled, parts, statistic)
 
 
 def cross_fit_discrepancies(
     data: SourceData,
     *,
     n_folds: int = 5,
-    relative_ridge: float = 0.1,
+    relative_ridge: float = DEFAULT.relative_ridge,
     norm_bound: float | None = None,
     n_permutations: int = 199,
     seed: int = 0,
-    source_seeds: IntArray | None = None,
-    folds: IntArray | None = None,
+    names: Sequence[Any] | None = None,
 ) -> Discrepancies:
     r"""Discrepancy of every source at models fitted on other rows of both sides.
 
@@ -71,13 +292,9 @@ def cross_fit_discrepancies(
     n_permutations : int
         0 for no p-values. The smallest possible p-value is ``1 / (n_permutations + 1)``.
     seed : int
-    source_seeds : int array of shape (n_sources,), optional
-        Not negative; drawn upon, with `seed`, for the folds and the permutations of each source.
-        By default the positions; pass seeds derived from names to make a source's result
-        independent of which other sources there are.
-    folds : int array of shape (n_rows,), optional
-        Fold of every row, 0 .. n_folds - 1, instead of random ones. The p-values are exact if
-        the folds were chosen without looking at the rows.
+    names : sequence, one for each source, optional
+        Folds and permutations of a source depend on its name, by default its position: pass names
+        to make a source's result independent of which other sources there are.
 
     Returns
     -------
@@ -102,92 +319,37 @@ def cross_fit_discrepancies(
     """
     if n_folds < 2:
         raise ValueError(f"Cross-fitting needs at least 2 folds; n_folds is {n_folds}.")
-    if folds is None:
-        folds = assign_folds(data, n_folds, seed=seed, source_seeds=source_seeds)
-    elif not np.isin(folds[data.row_shares > 0.0], np.arange(n_folds)).all():
-        raise ValueError(f"Folds have to lie between 0 and {n_folds - 1}.")
-    # The ridge is relative to the mean over the features that there are, not over coordinates.
-    n_features = data.X.shape[1]
-    given = data
-    data = in_row_space(data)
-    relative_ridge *= data.X.shape[1] / n_features
-    generators = source_generators(data, seed, source_seeds, purpose=0)
-    reference = source_rows(data, data.reference)
-    reference_folds = folds[reference.positions]
-    reference_sums = _fold_sums(reference, reference_folds, n_folds)
-    own = _normalised(reference_sums, np.ones((1, n_folds)))
-    bound = norm_bound
-    if bound is None:
-        bound = reference_norm(own, relative_ridge * _mean_diagonal(own.gram[0]))
-
-    def judge(i: int) -> tuple[FloatArray, FloatArray, float]:
-        source = source_rows(data, i)
-        source_folds = folds[source.positions]
-        fold_weights = _fold_weights(source_folds, reference_folds, n_folds)
-        if not fold_weights.any():
-            raise ValueError(f"Source {i} has no fold in common with the reference.")
-        sums = _fold_sums(source, source_folds, n_folds)
-        kept_in = 1.0 - np.eye(n_folds)
-        source_fits = _normalised(sums, kept_in)
-        reference_fits = _normalised(reference_sums, kept_in)
-        whole = _normalised(sums, np.ones((1, n_folds)))
-        if data.n_classes == 0:
-            models = extreme_models(source_fits, reference_fits, norm_bound=bound)
-        else:
-            ridge = relative_ridge * _mean_diagonal(whole.gram[0] + own.gram[0]) / 2.0
-            models = separating_models(source_fits, reference_fits, ridge=ridge)
-        differences, errors = compare_losses(
-            _held_out_losses(source, source_folds, models, data.n_classes),
-            _weights_by_fold(source.shares, source_folds, fold_weights),
-            _held_out_losses(reference, reference_folds, models, data.n_classes),
-            _weights_by_fold(reference.shares, reference_folds, fold_weights),
-        )
-        if n_permutations == 0:
-            return differences, errors, float("nan")
-        pooled = pool(source, reference)
-        fold_of_row = np.concatenate([source_folds, reference_folds])
-        parts = [np.flatnonzero(fold_of_row == f) for f in range(n_folds)]
-        if data.n_classes == 0:
-            parts = [np.arange(len(fold_of_row))]
-            statistic = moment_statistic(
-                pool(source_rows(given, i), source_rows(given, data.reference))
-            )
-        else:
-            # The ridge of the value would give away who is who; this one no permutation changes.
-            mean_squares = pooled.weights @ pooled.X**2 / pooled.weights.sum()
-            statistic = separation_statistic(
-                pooled,
-                ridge=relative_ridge * float(mean_squares.mean()),
-                parts=parts,
-                part_weights=fold_weights,
-                held_out=True,
-            )
-        p_value = permutation_p_value(
-            statistic, pooled.in_source, parts, n_permutations, generators[i]
-        )
-        return differences, errors, p_value
-
-    return largest_differences(data, judge)
+    reference = ReferenceRows.of(data)
+    name = names_of(data, names)[data.reference]
+    question = CrossFitQuestion(
+        reference,
+        reference.shares[None],
+        n_folds,
+        seed,
+        name,
+        data.X.shape[1],
+        relative_ridge,
+        norm_bound,
+    )
+    test = PermutationQuestion(
+        reference, CrossFitTest(n_folds, seed, name, relative_ridge), n_permutations, seed
+    )
+    found, tested = ask_here(data, question, names), ask_here(data, test, names)
+    return separation_discrepancies(found, tested.p_values, data.n_classes).with_reference(
+        data.reference
+    )
 
 
-def assign_folds(
-    data: SourceData, n_folds: int, *, seed: int = 0, source_seeds: IntArray | None = None
-) -> IntArray:
-    """Random folds of equal size within every source; -1 for rows with a share of zero.
+def random_folds(n_rows: int, n_folds: int, seed: int, name: object) -> IntArray:
+    """Random folds of equal size, which depend on the number of rows and the name only.
 
-    The folds of a source depend on its own number of rows and its own seed only. Low folds fill
-    up first, so that two small sources have folds in common.
+    Low folds fill up first, so that two small sources have folds in common.
     """
-    folds = np.full(len(data.y), -1, dtype=np.intp)
-    for i, rng in enumerate(source_generators(data, seed, source_seeds, purpose=1)):
-        rows = data.rows(i)
-        used = rows.start + np.flatnonzero(data.row_shares[rows])
-        folds[used] = rng.permutation(len(used)) % n_folds
-    return folds
+    return np.asarray(source_generator(1, seed, name).permutation(n_rows) % n_folds)
 
 
-def _fold_sums(rows: SourceRows, folds: IntArray, n_folds: int) -> tuple[Moments, FloatArray]:
-    """Share-weighted sums of every fold, and the fold's total share."""
+def _fold_sums(rows: SourceRows, folds: IntArray, n_folds: int) -> FoldSums:
+    """Share-weighted sums of every fold."""
     n_features, n_targets = rows.X.shape[1], rows.targets.shape[1]
     gram = np.zeros((n_folds, n_features, n_features))
     cross = np.zeros((n_folds, n_features, n_targets))
@@ -197,16 +359,17 @@ def _fold_sums(rows: SourceRows, folds: IntArray, n_folds: int) -> tuple[Moments
         X, targets, shares = rows.X[here], rows.targets[here], rows.shares[here]
         gram[f], cross[f] = weighted_moments(X, targets, shares)
         square[f] = shares @ targets**2
-    return Moments(gram, cross, square), _fold_masses(rows.shares, folds, n_folds)
+    masses = _fold_masses(rows.shares, folds, n_folds)
+    return FoldSums(Moments(gram, cross, square), masses, np.bincount(folds, minlength=n_folds))
 
 
 def _fold_masses(shares: FloatArray, folds: IntArray, n_folds: int) -> FloatArray:
     return np.asarray(np.bincount(folds, shares, n_folds), dtype=np.float64)
 
 
-def _normalised(sums: tuple[Moments, FloatArray], selections: FloatArray) -> Moments:
+def _normalised(sums: FoldSums, selections: FloatArray) -> Moments:
     """Moments over the folds that each row of ``selections`` picks; zero where it has no rows."""
-    moments, masses = sums
+    moments, masses, _ = sums
     mass = selections @ masses
     scaled = selections / np.where(mass > 0.0, mass, 1.0)[:, None]
     return Moments(
@@ -216,14 +379,8 @@ def _normalised(sums: tuple[Moments, FloatArray], selections: FloatArray) -> Mom
     )
 
 
-def _mean_diagonal(gram: FloatArray) -> float:
-    return float(np.trace(gram)) / len(gram)
-
-
-def _fold_weights(source_folds: IntArray, reference_folds: IntArray, n_folds: int) -> FloatArray:
-    """Average the folds with the least variance; a fold that misses a side counts nothing."""
-    source = np.bincount(source_folds, minlength=n_folds)
-    reference = np.bincount(reference_folds, minlength=n_folds)
+def _fold_weights(source: IntArray, reference: IntArray) -> FloatArray:
+    """Average folds of so many rows with the least variance; one that misses a side is left out."""
     precision = source * reference / np.maximum(source + reference, 1)
     return np.asarray(precision / max(precision.sum(), 1e-300))
 

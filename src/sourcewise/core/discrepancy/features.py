@@ -17,55 +17,120 @@ therefore tells against a source only beyond that of the nearest ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 
-from sourcewise.core.data import FloatArray, SourceData
-
-MOST_ROWS = 300  # of a source: enough to tell, and the work grows with their square
-LEAST_ROWS = 3  # below, moments are not told from noise
-# Distances count beyond so many standard deviations that rows like the reference's would have.
-BEYOND_NOISE = 2.0
-# They count beyond half as much again as the nearest tenth of the sources has.
-NEAREST_SHARE = 0.1
-MARGIN = 0.5
+from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.data import FloatArray, ReferenceRows, SourceData
 
 
-def beyond_nearest(distances: FloatArray) -> FloatArray:
+def beyond_nearest(distances: FloatArray, share: float, margin: float) -> FloatArray:
     """By how much each distance exceeds what the nearest sources make look natural."""
-    natural = (1.0 + MARGIN) * np.quantile(distances, NEAREST_SHARE)
+    natural = (1.0 + margin) * np.quantile(distances, share)
     return np.asarray(np.maximum(distances - natural, 0.0))
 
 
-def feature_distances(data: SourceData, asked: Sequence[int]) -> FloatArray:
-    """Measure the sources at positions ``asked``; rows like the reference's are at zero."""
-    X, shares = _some_rows(data, data.reference)
-    products = _squared_products(X, X)
-    own = _mean_of_pairs(products, shares)
-    noise = np.sqrt(2.0 * _mean_of_pairs(_centred(products, shares) ** 2, shares))
-    size = 1.0 / np.sum(shares**2)
-    values = np.zeros(len(asked))
-    for k, i in enumerate(asked):
-        if data.row_counts[i] < LEAST_ROWS or size < 1.5:
-            continue
-        Z, z_shares = _some_rows(data, i)
-        distance = (
-            _mean_of_pairs(_squared_products(Z, Z), z_shares)
-            - 2.0 * z_shares @ _squared_products(Z, X) @ shares
-            + own
+@dataclass(frozen=True)
+class FeatureAnswer:
+    r"""Three numbers of every source, each of shape (n_sources,).
+
+    Attributes
+    ----------
+    own : array
+        :math:`\|G_i\|_F^2`, from pairs of different rows; NaN where there are too few.
+    cross : array
+        :math:`\langle G_i, G_T \rangle`.
+    concentration : array
+        Sum of the squared shares of the rows that were used.
+    """
+
+    own: FloatArray
+    cross: FloatArray
+    concentration: FloatArray
+
+
+@dataclass(frozen=True)
+class FeatureMessage:
+    """What a source is told for the distance of its features: some of the reference's features.
+
+    Attributes
+    ----------
+    X : array of shape (n_rows, n_features)
+    shares : array of shape (n_rows,)
+    most_rows, least_rows : int
+        Of a source that are used, and that it has to have.
+    """
+
+    rows_beside: ClassVar[int] = 0
+
+    X: FloatArray
+    shares: FloatArray
+    most_rows: int
+    least_rows: int
+
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> FeatureAnswer:
+        """Answer for some sources."""
+        found = np.full((3, sources.n_sources), np.nan)
+        for i, rows in enumerate(sources.slices()):
+            if rows.stop - rows.start < self.least_rows:
+                continue
+            Z, shares = _some_rows(sources.X[rows], sources.row_shares[rows], self.most_rows)
+            found[0, i] = _mean_of_pairs(_squared_products(Z, Z), shares)
+            found[1, i] = shares @ _squared_products(Z, self.X) @ self.shares
+            found[2, i] = np.sum(shares**2)
+        return FeatureAnswer(*found)
+
+
+@dataclass(frozen=True)
+class FeatureDistances:
+    """Distances of some sources' features; rows like the reference's are at zero."""
+
+    values: FloatArray
+
+
+@dataclass(frozen=True)
+class FeatureQuestion:
+    """The features' distance: what is sent, and what the server makes of the answers."""
+
+    reference: ReferenceRows
+    choices: CombinedChoices
+
+    @cached_property
+    def message(self) -> FeatureMessage:
+        """What has to be sent to the sources."""
+        most, least = self.choices.feature_rows, self.choices.feature_least_rows
+        some = _some_rows(self.reference.X, self.reference.shares, most)
+        return FeatureMessage(*some, most, least)
+
+    @cached_property
+    def _own(self) -> tuple[float, float, float]:
+        """Squared norm of the reference's moments, their noise, and the rows they are from."""
+        X, shares = self.message.X, self.message.shares
+        products = _squared_products(X, X)
+        noise = np.sqrt(2.0 * _mean_of_pairs(_centred(products, shares) ** 2, shares))
+        return _mean_of_pairs(products, shares), float(noise), float(1.0 / np.sum(shares**2))
+
+    def judge(self, answer: FeatureAnswer) -> FeatureDistances:
+        """Compare moments, beyond what noise alone would give."""
+        own, noise, size = self._own
+        if size < 1.5:
+            return FeatureDistances(np.zeros_like(answer.own))
+        distance = answer.own - 2.0 * answer.cross + own
+        level = noise * (answer.concentration + 1.0 / size)
+        beyond = np.maximum(
+            np.nan_to_num(distance - self.choices.feature_noise * level, nan=0.0), 0.0
         )
-        level = noise * (np.sum(z_shares**2) + 1.0 / size)
-        values[k] = np.sqrt(max(distance - BEYOND_NOISE * level, 0.0) / own)
-    return values
+        return FeatureDistances(np.sqrt(beyond / own))
 
 
-def _some_rows(data: SourceData, source: int) -> tuple[FloatArray, FloatArray]:
+def _some_rows(X: FloatArray, shares: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
     """Features and shares of a source's rows, of many rows some at random."""
-    rows = data.rows(source)
-    X, shares = data.X[rows], data.row_shares[rows]
-    if len(X) > MOST_ROWS:
+    if len(X) > most:
         # Seeded by their number alone, so that neither names nor other sources matter.
-        chosen = np.random.default_rng(len(X)).permutation(len(X))[:MOST_ROWS]
+        chosen = np.random.default_rng(len(X)).permutation(len(X))[:most]
         X, shares = X[chosen], shares[chosen]
         shares = shares / shares.sum()
     return X, shares

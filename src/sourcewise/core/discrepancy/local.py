@@ -37,54 +37,45 @@ LEAST_SKEW = 1e-3  # below, the gamma distribution is normal to all digits that 
 
 
 @dataclass(frozen=True)
-class TwoSided:
-    """The two differences ``a_i`` and ``b_i`` of every source.
+class LocalFindings:
+    """The two differences of every source, on the whole reference and without each fold of it.
+
+    Set 0 is the whole reference, the others leave out a validation fold each.
 
     Attributes
     ----------
-    reference_loss, reference_error : float
-        Mean loss of the reference's own model on the reference, and its standard error.
-    a, b : arrays of shape (n_sources,)
+    a, b : arrays of shape (n_sets, n_sources)
         ``b`` is NaN for a source too small to have a cross-fitted model of its own.
-    error_a, error_b : arrays of shape (n_sources,)
+    error_a, error_b : arrays of shape (n_sets, n_sources)
         Their standard errors, the models held fixed.
+    p_values : array of shape (n_sources,)
+        Against "same distribution as the reference".
     """
 
-    reference_loss: float
-    reference_error: float
     a: FloatArray
     b: FloatArray
     error_a: FloatArray
     error_b: FloatArray
+    p_values: FloatArray
 
     @property
     def values(self) -> FloatArray:
-        """The larger of the two differences."""
+        """The larger of the two differences, (n_sets, n_sources)."""
         return np.asarray(np.fmax(np.abs(self.a), np.abs(self.b)))
 
-    def append(self, other: TwoSided) -> TwoSided:
-        """Return the differences of these sources and then the others."""
-        return TwoSided(
-            self.reference_loss,
-            self.reference_error,
-            np.concatenate([self.a, other.a]),
-            np.concatenate([self.b, other.b]),
-            np.concatenate([self.error_a, other.error_a]),
-            np.concatenate([self.error_b, other.error_b]),
-        )
 
-
-def local_discrepancies(sides: TwoSided, p_values: FloatArray) -> Discrepancies:
+def local_discrepancies(found: LocalFindings) -> Discrepancies:
     """Turn the two differences into values, standard errors and witnesses."""
-    by_reference_model = np.abs(sides.a) >= np.nan_to_num(np.abs(sides.b), nan=-1.0)
-    errors = np.where(by_reference_model, sides.error_a, sides.error_b)
+    a, b = found.a[0], found.b[0]
+    by_reference_model = np.abs(a) >= np.nan_to_num(np.abs(b), nan=-1.0)
+    errors = np.where(by_reference_model, found.error_a[0], found.error_b[0])
     witnesses = [
         Witness("reference model", "source" if a_i >= 0 else "reference")
         if use_a
         else Witness("source model", "reference" if b_i >= 0 else "source")
-        for use_a, a_i, b_i in zip(by_reference_model, sides.a, sides.b, strict=True)
+        for use_a, a_i, b_i in zip(by_reference_model, a, b, strict=True)
     ]
-    return Discrepancies(sides.values, errors, p_values, tuple(witnesses))
+    return Discrepancies(found.values[0], errors, found.p_values, tuple(witnesses))
 
 
 class Sample(NamedTuple):

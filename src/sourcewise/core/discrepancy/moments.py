@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +57,7 @@ def signed_targets(y: NDArray[np.generic], n_classes: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The rows of one source that count: held-out rows have a share of zero.
+    """The rows of one source, or of the reference, that count: held-out rows have a share of zero.
 
     Attributes
     ----------
@@ -65,7 +66,7 @@ class SourceRows:
     targets : array of shape (n_rows, n_targets)
     shares : array of shape (n_rows,)
     positions : int array of shape (n_rows,)
-        Where the rows are in the data.
+        Where the rows are among all rows of the source.
     """
 
     X: FloatArray
@@ -76,28 +77,35 @@ class SourceRows:
 
 def source_rows(data: SourceData, source: int) -> SourceRows:
     """Read the rows of one source."""
-    start = data.rows(source).start
-    positions = start + np.flatnonzero(data.row_shares[data.rows(source)])
+    rows = data.rows(source)
+    return counted_rows(data.X[rows], data.y[rows], data.row_shares[rows], data.n_classes)
+
+
+def counted_rows(
+    X: FloatArray, y: NDArray[np.generic], shares: FloatArray, n_classes: int
+) -> SourceRows:
+    """Rows that have a share, in double precision."""
+    positions = np.flatnonzero(shares)
+    chosen = slice(None) if len(positions) == len(shares) else positions
     return SourceRows(
-        np.asarray(data.X[positions], dtype=np.float64),
-        signed_targets(data.y[positions], data.n_classes),
-        np.asarray(data.row_shares[positions], dtype=np.float64),
+        np.asarray(X[chosen], dtype=np.float64),
+        signed_targets(y[chosen], n_classes),
+        np.asarray(shares[chosen], dtype=np.float64),
         positions,
     )
 
 
-def source_moments(data: SourceData) -> Moments:
-    """Moments of every source, in one pass over the rows."""
-    n_features = data.X.shape[1]
-    n_targets = data.n_classes if data.n_classes > 2 else 1
-    gram = np.empty((data.n_sources, n_features, n_features))
-    cross = np.empty((data.n_sources, n_features, n_targets))
-    square = np.empty((data.n_sources, n_targets))
-    for i in range(data.n_sources):
-        rows = source_rows(data, i)
-        gram[i], cross[i] = weighted_moments(rows.X, rows.targets, rows.shares)
-        square[i] = rows.shares @ rows.targets**2
-    return Moments(gram, cross, square)
+def moments_of(rows: SourceRows) -> Moments:
+    """Moments of one source, with a leading axis of length 1."""
+    gram, cross = weighted_moments(rows.X, rows.targets, rows.shares)
+    return Moments(gram[None], cross[None], (rows.shares @ rows.targets**2)[None])
+
+
+def concat_moments(parts: Sequence[Moments]) -> Moments:
+    """Moments one behind the other."""
+    return Moments(
+        *(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Moments))
+    )
 
 
 def weighted_moments(

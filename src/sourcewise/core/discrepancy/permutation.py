@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.moments import SourceRows, ridge_solution, weighted_moments
+from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.moments import (
+    SourceRows,
+    counted_rows,
+    ridge_solution,
+    source_rows,
+    weighted_moments,
+)
+from sourcewise.core.engine import Question
+from sourcewise.core.folds import named_seed
 from sourcewise.core.row_space import RowSpace
 
 # Entries of one rows-by-permutations array; 32 MB in double precision.
@@ -54,18 +64,122 @@ def pool(source: SourceRows, reference: SourceRows) -> PooledRows:
     )
 
 
-def source_generators(
-    data: SourceData, seed: int, source_seeds: IntArray | None, purpose: int
-) -> list[np.random.Generator]:
+def in_own_span(pooled: PooledRows) -> PooledRows:
+    """Return the same rows in fewer coordinates, if there are more features than rows."""
+    return replace(pooled, X=RowSpace.of(pooled.X).X)
+
+
+def source_generator(purpose: int, seed: int, name: object) -> np.random.Generator:
     """One random stream a source that no other source can disturb.
 
-    ``source_seeds`` are the positions unless given; ``purpose`` keeps streams for different uses
-    apart.
+    ``purpose`` keeps streams for different uses apart.
     """
-    seeds = np.arange(data.n_sources) if source_seeds is None else source_seeds
-    if len(seeds) != data.n_sources:
-        raise ValueError(f"There are {data.n_sources} sources but {len(seeds)} source_seeds.")
-    return [np.random.default_rng([purpose, seed, int(s)]) for s in seeds]
+    return np.random.default_rng([purpose, seed, named_seed(seed, name)])
+
+
+class Comparable(NamedTuple):
+    """Rows of both sides, groups of rows within which membership is permuted, and a statistic."""
+
+    rows: PooledRows
+    groups: Sequence[IntArray]
+    statistic: Statistic
+
+
+class PermutationTest(Protocol):
+    """A statistic that a source and the reference are compared by."""
+
+    def compare(
+        self, source: SourceRows, reference: SourceRows, n_classes: int, name: object
+    ) -> Comparable:
+        """Get ready to compare one source with the reference."""
+
+
+@dataclass(frozen=True)
+class PValues:
+    """P-values of some sources."""
+
+    p_values: FloatArray
+
+
+@dataclass(frozen=True)
+class PermutationMessage:
+    """What a source is told: the reference's rows, to be shuffled with its own.
+
+    Attributes
+    ----------
+    reference : SourceRows
+    test : PermutationTest
+    n_permutations : int
+        0 gives NaN.
+    seed : int
+    """
+
+    reference: SourceRows
+    test: PermutationTest
+    n_permutations: int
+    seed: int
+
+    @property
+    def rows_beside(self) -> int:
+        """Rows of the reference, which stand beside those of every source."""
+        return len(self.reference.shares)
+
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> PValues:
+        """Test some sources, one after the other."""
+        if self.n_permutations == 0:
+            return PValues(np.full(sources.n_sources, np.nan))
+        found = []
+        for i, name in enumerate(names):
+            rows, groups, statistic = self.test.compare(
+                source_rows(sources, i), self.reference, sources.n_classes, name
+            )
+            rng = source_generator(0, self.seed, name)
+            found.append(
+                permutation_p_value(statistic, rows.in_source, groups, self.n_permutations, rng)
+            )
+        return PValues(np.array(found))
+
+
+@dataclass(frozen=True)
+class PermutationQuestion:
+    """P-values by permutation: they need the rows of both sides in one place."""
+
+    reference: ReferenceRows
+    test: PermutationTest
+    n_permutations: int
+    seed: int
+
+    @cached_property
+    def message(self) -> PermutationMessage:
+        """What has to be sent to the sources."""
+        rows = self.reference
+        counted = counted_rows(rows.X, rows.y, rows.shares, rows.n_classes)
+        return PermutationMessage(counted, self.test, self.n_permutations, self.seed)
+
+    def judge(self, answer: PValues) -> PValues:
+        """Nothing is left to do."""
+        return answer
+
+
+def ask_here(data: SourceData, question: Question, names: Sequence[Any] | None = None) -> Any:
+    """Ask a question of all untrusted sources of a pool at once.
+
+    Random numbers of a source depend on its name, by default its position.
+    """
+    untrusted, names = data.untrusted, names_of(data, names)
+    message = question.message
+    return question.judge(
+        message.answer(data.select(untrusted.tolist()), [names[i] for i in untrusted])
+    )
+
+
+def names_of(data: SourceData, names: Sequence[Any] | None) -> Sequence[Any]:
+    """One name for each source, the reference included; by default its position."""
+    if names is None:
+        return range(data.n_sources)
+    if len(names) != data.n_sources:
+        raise ValueError(f"There are {data.n_sources} sources but {len(names)} names.")
+    return names
 
 
 def permutation_p_value(

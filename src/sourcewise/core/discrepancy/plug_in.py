@@ -2,39 +2,182 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
 import numpy as np
 
-from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.moments import Moments, source_moments, source_rows
+from sourcewise.core.choices import DEFAULT
+from sourcewise.core.data import FloatArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.moments import (
+    Moments,
+    SourceRows,
+    concat_moments,
+    counted_rows,
+    moments_of,
+    source_rows,
+)
 from sourcewise.core.discrepancy.permutation import (
+    Comparable,
+    PermutationQuestion,
+    ask_here,
+    in_own_span,
     moment_statistic,
-    permutation_p_value,
     pool,
     separation_statistic,
-    source_generators,
 )
 from sourcewise.core.discrepancy.result import Discrepancies
 from sourcewise.core.discrepancy.separation import (
-    compare_losses,
+    LossMoments,
+    SeparationFindings,
     extreme_models,
-    largest_differences,
     model_losses,
     reference_norm,
     separating_models,
+    separation_discrepancies,
 )
-from sourcewise.core.row_space import in_row_space
+
+
+@dataclass(frozen=True)
+class PlugInAnswer:
+    """Models of some sources that are worst on the source, and their losses there.
+
+    Attributes
+    ----------
+    models : array of shape (n_sources, n_sets, n_targets, n_features)
+    losses : LossMoments
+        Of shape (n_sources, n_sets, n_targets).
+    """
+
+    models: FloatArray
+    losses: LossMoments
+
+
+@dataclass(frozen=True)
+class PlugInMessage:
+    """What a source is told: second moments of the reference, whole and without each fold.
+
+    Attributes
+    ----------
+    moments : Moments
+        Of ``n_sets`` sets of reference rows.
+    ridge : float
+    norm_bounds : array of shape (n_sets,)
+        For regression.
+    rows_beside : int
+        Reference rows, which judge the models.
+    """
+
+    moments: Moments
+    ridge: float
+    norm_bounds: FloatArray
+    rows_beside: int
+
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> PlugInAnswer:
+        """Answer for some sources."""
+        models, means, variances = [], [], []
+        for i in range(sources.n_sources):
+            rows = source_rows(sources, i)
+            mine = self._models(moments_of(rows), sources.n_classes)
+            losses = [
+                LossMoments.of(
+                    model_losses(rows.X, rows.targets, of_set, sources.n_classes), rows.shares
+                )
+                for of_set in mine
+            ]
+            models.append(mine)
+            means.append([found.mean for found in losses])
+            variances.append([found.variance for found in losses])
+        return PlugInAnswer(np.stack(models), LossMoments(np.array(means), np.array(variances)))
+
+    def _models(self, own: Moments, n_classes: int) -> FloatArray:
+        """Models of every set, (n_sets, n_targets, n_features)."""
+        if n_classes:
+            return separating_models(own, self.moments, ridge=self.ridge)
+        return extreme_models(own, self.moments, norm_bound=self.norm_bounds)
+
+
+@dataclass(frozen=True)
+class PlugInQuestion:
+    """The paper's discrepancy: what is sent, and what the server makes of the answers.
+
+    Attributes
+    ----------
+    reference : ReferenceRows
+    set_shares : array of shape (n_sets, n_reference_rows)
+        Shares of the reference's rows: all of them, then without each validation fold.
+    ridge : float
+    norm_bound : float, optional
+    """
+
+    reference: ReferenceRows
+    set_shares: FloatArray
+    ridge: float = DEFAULT.ridge
+    norm_bound: float | None = None
+
+    @cached_property
+    def _sets(self) -> list[SourceRows]:
+        rows = self.reference
+        return [counted_rows(rows.X, rows.y, shares, rows.n_classes) for shares in self.set_shares]
+
+    @cached_property
+    def message(self) -> PlugInMessage:
+        """What has to be sent to the sources."""
+        moments = [moments_of(rows) for rows in self._sets]
+        if self.norm_bound is not None or self.reference.n_classes:
+            bounds = np.full(len(moments), self.norm_bound or np.nan)
+        else:
+            bounds = np.array([reference_norm(own, self.ridge) for own in moments])
+        return PlugInMessage(concat_moments(moments), self.ridge, bounds, len(self.reference.y))
+
+    def judge(self, answer: PlugInAnswer) -> SeparationFindings:
+        """Compare with the models' losses on the reference."""
+        n_sources, n_sets, n_targets, _ = answer.models.shape
+        differences = np.empty((n_sets, n_targets, n_sources))
+        errors = np.empty((n_sets, n_targets, n_sources))
+        for s, rows in enumerate(self._sets):
+            for i, models in enumerate(answer.models[:, s]):
+                losses = model_losses(rows.X, rows.targets, models, self.reference.n_classes)
+                own = LossMoments.of(losses, rows.shares)
+                differences[s, :, i] = answer.losses.mean[i, s] - own.mean
+                errors[s, :, i] = np.sqrt(answer.losses.variance[i, s] + own.variance)
+        return SeparationFindings(differences, errors[0])
+
+
+@dataclass(frozen=True)
+class PlugInTest:
+    """The permutation test that goes with the paper's discrepancy."""
+
+    ridge: float = DEFAULT.ridge
+
+    def compare(
+        self, source: SourceRows, reference: SourceRows, n_classes: int, name: object
+    ) -> Comparable:
+        """Get ready to compare one source with the reference."""
+        pooled = pool(source, reference)
+        everything = [np.arange(len(pooled.in_source))]
+        if n_classes == 0:
+            return Comparable(pooled, everything, moment_statistic(pooled))
+        statistic = separation_statistic(
+            in_own_span(pooled),
+            ridge=self.ridge,
+            parts=everything,
+            part_weights=np.ones(1),
+            held_out=False,
+        )
+        return Comparable(pooled, everything, statistic)
 
 
 def plug_in_discrepancies(
     data: SourceData,
     *,
-    ridge: float = 1e-6,
+    ridge: float = DEFAULT.ridge,
     norm_bound: float | None = None,
     n_permutations: int = 199,
     seed: int = 0,
-    source_seeds: IntArray | None = None,
-    moments: Moments | None = None,
-    tested: SourceData | None = None,
+    names: Sequence[Any] | None = None,
 ) -> Discrepancies:
     r"""Empirical discrepancy of every source (appendix B of the paper).
 
@@ -67,15 +210,9 @@ def plug_in_discrepancies(
     n_permutations : int
         0 for no p-values. The smallest possible p-value is ``1 / (n_permutations + 1)``.
     seed : int
-    source_seeds : int array of shape (n_sources,), optional
-        Not negative; drawn upon, with `seed`, for the permutations of each source. By default the
-        positions; pass seeds derived from names to make a source's p-value independent of which
-        other sources there are.
-    moments : Moments, optional
-        Those of ``data``, if already known.
-    tested : SourceData, optional
-        The same rows with the features that the test is about, where ``data`` is in another basis
-        already: the test for regression standardises every feature.
+    names : sequence, one for each source, optional
+        The permutations of a source depend on its name, by default its position: pass names to
+        make a source's p-value independent of which other sources there are.
 
     Returns
     -------
@@ -97,42 +234,10 @@ def plug_in_discrepancies(
     >>> (result.values > 0.5).tolist(), (result.p_values < 0.05).tolist()
     ([False, False, True], [False, False, True])
     """
-    tested = data if tested is None else tested
-    if moments is None:
-        data = in_row_space(data)
-        moments = source_moments(data)
-    generators = source_generators(data, seed, source_seeds, purpose=0)
-    one = slice(data.reference, data.reference + 1)
-    of_reference = Moments(moments.gram[one], moments.cross[one], moments.square[one])
-    if data.n_classes == 0:
-        bound = reference_norm(of_reference, ridge) if norm_bound is None else norm_bound
-        models = extreme_models(moments, of_reference, norm_bound=bound)
-    else:
-        models = separating_models(moments, of_reference, ridge=ridge)
-    reference = source_rows(data, data.reference)
-
-    def judge(i: int) -> tuple[FloatArray, FloatArray, float]:
-        source = source_rows(data, i)
-        differences, errors = compare_losses(
-            model_losses(source.X, source.targets, models[i], data.n_classes),
-            source.shares,
-            model_losses(reference.X, reference.targets, models[i], data.n_classes),
-            reference.shares,
-        )
-        if n_permutations == 0:
-            return differences, errors, float("nan")
-        pooled = pool(source, reference)
-        everything = [np.arange(len(pooled.in_source))]
-        if data.n_classes == 0:
-            given = pool(source_rows(tested, i), source_rows(tested, data.reference))
-            statistic = moment_statistic(given)
-        else:
-            statistic = separation_statistic(
-                pooled, ridge=ridge, parts=everything, part_weights=np.ones(1), held_out=False
-            )
-        p_value = permutation_p_value(
-            statistic, pooled.in_source, everything, n_permutations, generators[i]
-        )
-        return differences, errors, p_value
-
-    return largest_differences(data, judge)
+    reference = ReferenceRows.of(data)
+    question = PlugInQuestion(reference, reference.shares[None], ridge, norm_bound)
+    test = PermutationQuestion(reference, PlugInTest(ridge), n_permutations, seed)
+    found, tested = ask_here(data, question, names), ask_here(data, test, names)
+    return separation_discrepancies(found, tested.p_values, data.n_classes).with_reference(
+        data.reference
+    )

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray, SourceData
-from sourcewise.core.discrepancy.local_exchange import RowLoss, row_blocks
-from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.family import JointFamily
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
+from sourcewise.core.family import JointFamily, SharedRows, SourceRuns
 
 
 @dataclass(frozen=True)
@@ -48,54 +48,82 @@ class Pulls:
         return self.values + self.errors
 
 
-def find_pulls(
-    data: SourceData,
-    asked: Sequence[int],
-    folds: ReferenceFolds,
-    family: JointFamily,
-    alone: Any,
-    row_loss: RowLoss,
-    setting: float,
-) -> Pulls:
-    """Join the sources at positions ``asked`` with the reference, one at a time.
+@dataclass(frozen=True)
+class PullAnswer:
+    """Joint models of some sources.
 
-    ``alone`` are the reference's own models, which leave out ``folds.left_out``.
-
-    No source weighs more than the reference does: rows of larger ones count less.
+    Attributes
+    ----------
+    models : batch of models
+        In (source, fold model of the reference) order.
+    sizes : array of shape (n_sources,)
+        Rows that each source counted as.
     """
-    trusted = data.rows(data.reference)
-    X, y, shares = data.X[trusted], data.y[trusted], data.row_shares[trusted]
-    size = 1.0 / np.sum(shares**2)
-    weights = folds.training_weights(shares)
-    losses_alone = row_loss(family.predict(alone, X), y)
 
-    set_shares = folds.set_shares(shares)
-    set_sizes = 1.0 / np.sum(set_shares**2, axis=1)
-    positions = np.asarray(asked, dtype=np.intp)
-    say = np.minimum(data.sizes[positions], size)
-    values = np.empty((len(set_shares), len(asked)))
-    errors = np.empty_like(values)
-    for block in row_blocks(data.row_counts[positions] + len(y)):
-        some = positions[block]
-        counts = data.row_counts[some]
-        rows = data.rows_of(some)
-        joint = family.fit_beside(
-            (X, y),
-            weights,
-            alone,
-            data.X[rows],
-            data.y[rows],
-            np.repeat(say[block], counts) * data.row_shares[rows],
-            np.concatenate([[0], np.cumsum(counts)[:-1]]),
-            counts,
-            setting,
-        )
-        losses = row_loss(family.predict(joint, X), y).reshape(len(some), *losses_alone.shape)
-        their_share = say[block, None] / (say[block, None] + weights.sum(axis=0))
-        changes = folds.cross_fitted((losses - losses_alone) / their_share[:, :, None])
-        changes = np.nan_to_num(changes)  # (n_sources, n_sets, n_reference_rows)
-        means = np.einsum("isn,sn->is", changes, set_shares)
-        squares = np.einsum("isn,sn->is", changes**2, set_shares)
-        spread = np.maximum(squares - means**2, 0.0) / np.maximum(set_sizes - 1.0, 1e-9)
-        values[:, block], errors[:, block] = means.T, np.sqrt(spread).T
-    return Pulls(values, errors)
+    models: Any
+    sizes: FloatArray
+
+
+@dataclass(frozen=True)
+class PullMessage:
+    """What a source is told for its pull: the reference's rows, to put its own beside them.
+
+    Attributes
+    ----------
+    family : JointFamily
+    setting : float
+    shared : SharedRows
+        The reference under the weights of its fold models.
+    size : float
+        Effective rows of the reference. No source weighs more than it does: rows of larger ones
+        count less.
+    """
+
+    family: JointFamily
+    setting: float
+    shared: SharedRows
+    size: float
+
+    @property
+    def rows_beside(self) -> int:
+        """Rows of the reference, which stand beside those of every source."""
+        return len(self.shared.y)
+
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> PullAnswer:
+        """Join each source with the reference."""
+        sizes = np.minimum(sources.sizes, self.size)
+        weights = sizes[sources.source_of_row] * sources.row_shares
+        runs = SourceRuns(sources.X, sources.y, weights, sources.row_counts)
+        return PullAnswer(self.family.fit_beside(self.shared, runs, self.setting), sizes)
+
+
+@dataclass(frozen=True)
+class PullQuestion:
+    """The pull: what is sent, and what the server makes of the answers."""
+
+    reference: ReferenceModels
+
+    @cached_property
+    def message(self) -> PullMessage:
+        """What has to be sent to the sources."""
+        reference, rows = self.reference, self.reference.rows
+        weights = reference.folds.training_weights(rows.shares)
+        shared = SharedRows(rows.X, rows.y, weights, reference.models)
+        family: Any = reference.family
+        return PullMessage(family, reference.setting, shared, rows.size)
+
+    def judge(self, answer: PullAnswer) -> Pulls:
+        """Judge the joint models on the reference's rows that they have not seen."""
+        reference = self.reference
+        X, y = reference.rows.X, reference.rows.y
+        losses = reference.loss(reference.family.predict(answer.models, X), y)
+        losses = losses.reshape(len(answer.sizes), *reference.losses.shape)
+        sizes = answer.sizes[:, None]
+        their_share = sizes / (sizes + self.message.shared.weights.sum(axis=0))
+        changes = (losses - reference.losses) / their_share[:, :, None]
+        # (n_sources, n_sets, n_reference_rows)
+        changes = np.nan_to_num(reference.folds.cross_fitted(changes))
+        means = np.einsum("isn,sn->si", changes, reference.set_shares)
+        squares = np.einsum("isn,sn->si", changes**2, reference.set_shares)
+        freedom = np.maximum(reference.set_sizes - 1.0, 1e-9)[:, None]
+        return Pulls(means, np.sqrt(np.maximum(squares - means**2, 0.0) / freedom))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from sourcewise.core.data import FloatArray, SourceData
+from sourcewise.core.data import FloatArray
 from sourcewise.core.discrepancy.moments import Moments, ridge_solution
-from sourcewise.core.discrepancy.result import NO_WITNESS, Discrepancies, Witness
+from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.core.discrepancy.trust_region import minimise_quadratic_on_ball
+
+# Relative size of what rounding leaves of a number that is zero in exact arithmetic.
+ROUNDING = 1e-12
 
 
 def separating_models(
@@ -39,10 +42,15 @@ def separating_models(
     """
     gram = sources.gram + reference.gram
     cross = reference.cross - sources.cross
+    # A copy of the reference has no separating model: rounding must not find one.
+    least = ROUNDING * (np.abs(reference.cross) + np.abs(sources.cross)).max(axis=1, keepdims=True)
+    cross = np.where(np.abs(cross) <= least, 0.0, cross)
     return np.swapaxes(ridge_solution(gram, cross, ridge), 1, 2)
 
 
-def extreme_models(sources: Moments, reference: Moments, *, norm_bound: float) -> FloatArray:
+def extreme_models(
+    sources: Moments, reference: Moments, *, norm_bound: float | FloatArray
+) -> FloatArray:
     r"""Regressions of bounded norm with the largest and the smallest difference of squared loss.
 
     .. math:: \epsilon_i(w) - \epsilon_T(w)
@@ -99,51 +107,71 @@ def model_losses(
     scores = X @ models.T
     if n_classes == 0:
         return np.asarray((scores - targets) ** 2)
-    return np.asarray(scores * targets < 0.0, dtype=np.float64)
+    return np.asarray(_beyond_rounding(scores, X, models) * targets < 0.0, dtype=np.float64)
 
 
-def compare_losses(
-    source_losses: FloatArray,
-    source_weights: FloatArray,
-    reference_losses: FloatArray,
-    reference_weights: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    r"""Difference of mean losses (source minus reference) and its standard error, per model.
-
-    .. math:: \epsilon_i - \epsilon_T, \qquad \sqrt{v_i + v_T}, \qquad
-              v = \sum_j s_j^2 (\ell_j - \epsilon)^2 ,
-
-    for weights :math:`s` that sum to 1 on each side. The model is taken as fixed, and a single
-    row contributes no variance of its own.
-    """
-    source_mean = source_weights @ source_losses
-    reference_mean = reference_weights @ reference_losses
-    variance = source_weights**2 @ (source_losses - source_mean) ** 2
-    variance += reference_weights**2 @ (reference_losses - reference_mean) ** 2
-    return source_mean - reference_mean, np.sqrt(variance)
+def _beyond_rounding(scores: FloatArray, X: FloatArray, models: FloatArray) -> FloatArray:
+    """Set scores to zero that are zero in exact arithmetic, whatever the basis of the features."""
+    sizes = np.linalg.norm(X, axis=1)[:, None] * np.linalg.norm(models, axis=1)
+    return np.asarray(np.where(np.abs(scores) <= ROUNDING * sizes, 0.0, scores))
 
 
-def largest_differences(
-    data: SourceData, judge: Callable[[int], tuple[FloatArray, FloatArray, float]]
-) -> Discrepancies:
-    """Collect, source by source, the model with the largest difference of losses.
+@dataclass(frozen=True)
+class LossMoments:
+    """Weighted mean losses of some models, and the variances of these means.
 
-    Parameters
+    Attributes
     ----------
-    data : SourceData
-    judge : callable
-        Maps a source other than the reference to the differences of its models (source minus
-        reference), their standard errors, and a p-value.
+    mean, variance : arrays of shape (..., n_models)
+        The models are taken as fixed, and a single row contributes no variance of its own.
     """
-    values, errors = np.zeros(data.n_sources), np.zeros(data.n_sources)
-    p_values = np.ones(data.n_sources)
-    witnesses = [NO_WITNESS] * data.n_sources
-    for i in range(data.n_sources):
-        if i != data.reference:
-            differences, deviations, p_values[i] = judge(i)
-            k = int(np.argmax(np.abs(differences)))
-            values[i], errors[i] = abs(differences[k]), deviations[k]
-            of_class = f" of class {k}" if data.n_classes > 2 else ""
-            side = "source" if differences[k] >= 0.0 else "reference"
-            witnesses[i] = Witness(f"separating model{of_class}", side)
-    return Discrepancies(values, errors, p_values, tuple(witnesses))
+
+    mean: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, losses: FloatArray, weights: FloatArray) -> LossMoments:
+        r"""Moments of losses (n_rows, n_models) under weights that sum to 1.
+
+        .. math:: \epsilon = \sum_j s_j \ell_j, \qquad v = \sum_j s_j^2 (\ell_j - \epsilon)^2
+        """
+        mean = weights @ losses
+        return cls(mean, weights**2 @ (losses - mean) ** 2)
+
+
+@dataclass(frozen=True)
+class SeparationFindings:
+    r"""Differences of mean losses, source minus reference, at separating models.
+
+    Attributes
+    ----------
+    differences : array of shape (n_sets, n_targets, n_sources)
+        On the whole reference, and without each validation fold.
+    errors : array of shape (n_targets, n_sources)
+        Standard errors on the whole reference, :math:`\sqrt{v_i + v_T}`.
+    """
+
+    differences: FloatArray
+    errors: FloatArray
+
+    @property
+    def values(self) -> FloatArray:
+        """The largest difference over the targets, (n_sets, n_sources)."""
+        return np.asarray(np.abs(self.differences).max(axis=1))
+
+
+def separation_discrepancies(
+    found: SeparationFindings, p_values: FloatArray, n_classes: int
+) -> Discrepancies:
+    """Values, standard errors and witnesses, of the model with the largest difference."""
+    signed = found.differences[0]
+    which = np.abs(signed).argmax(axis=0)
+    sources = np.arange(signed.shape[1])
+    witnesses = tuple(
+        Witness(
+            f"separating model of class {k}" if n_classes > 2 else "separating model",
+            "source" if signed[k, i] >= 0.0 else "reference",
+        )
+        for i, k in enumerate(which.tolist())
+    )
+    return Discrepancies(found.values[0], found.errors[which, sources], p_values, witnesses)

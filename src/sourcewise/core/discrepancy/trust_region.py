@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray
 
 # Newton climbs monotonically and quadratically; a dozen steps are typical.
 _MAX_STEPS = 100
+
+# Relative size of what rounding leaves of a number that is zero in exact arithmetic.
+_ROUNDING = 1e-12
 
 
 def minimise_quadratic_on_ball(
@@ -21,7 +25,8 @@ def minimise_quadratic_on_ball(
     method on :math:`1 / \|w(\mu)\|`, which is concave and increasing, approaches its root from
     the left without ever passing it. When :math:`c` has no part along the lowest eigenvector the
     equation may have no root (the *hard case*); what is missing to the sphere is then walked
-    along that eigenvector.
+    along that eigenvector. Where several models are minimisers because neither ``A`` nor ``c`` has
+    a part along a direction, the shortest of them is taken.
 
     Parameters
     ----------
@@ -50,6 +55,10 @@ def minimise_quadratic_on_ball(
     """
     values, vectors = np.linalg.eigh(A)
     slope = np.einsum("nij,ni->nj", vectors, c)
+    # Along a direction that changes nothing, rounding must not choose how far to go.
+    flat = _negligible(values)
+    values = np.where(flat, 0.0, values)
+    slope = np.where(flat & _negligible(slope), 0.0, slope)
     r = np.broadcast_to(np.asarray(radius, dtype=np.float64), len(A))[:, None]
     lowest = values[:, :1]
     # Measuring the multiplier from the lowest eigenvalue keeps full precision near the hard case.
@@ -76,6 +85,12 @@ def minimise_quadratic_on_ball(
     z[:, :1] += np.where(hard, missing, 0.0)
     value = np.sum(z * (values * z - 2.0 * slope), axis=1)
     return np.einsum("nij,nj->ni", vectors, z), value
+
+
+def _negligible(coordinates: FloatArray) -> NDArray[np.bool_]:
+    """Tell which coordinates are zero next to the largest of their problem."""
+    size = np.abs(coordinates)
+    return np.asarray(size <= _ROUNDING * size.max(axis=1, keepdims=True))
 
 
 def _divide(numerator: FloatArray, denominator: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@
     });
   }
 
-  // The trust path: weights at any lambda, by the optimality conditions (paper, eq. 5).
+  // The trust path: weights at any lambda, by the optimality conditions (paper, eq. 6).
   const holder = document.getElementById("path-data");
   if (!holder) return;
   const data = JSON.parse(holder.textContent);

@@ -1,0 +1,274 @@
+"""The discrepancies by name: one registry, and what each name computes.
+
+Everything that measures discrepancies goes through `measure`: the estimators, the function for
+those who train elsewhere, the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sourcewise.core.choices import Choices
+from sourcewise.core.data import FloatArray, ReferenceRows
+from sourcewise.core.discrepancy.combined import (
+    Findings,
+    combined_discrepancies,
+    combined_values,
+    find,
+)
+from sourcewise.core.discrepancy.cross_fit import CrossFitQuestion, CrossFitTest
+from sourcewise.core.discrepancy.findings import OnAnswer, concat_findings, gather
+from sourcewise.core.discrepancy.local import LocalFindings, local_discrepancies
+from sourcewise.core.discrepancy.local_exchange import LocalQuestion
+from sourcewise.core.discrepancy.permutation import PermutationQuestion, PermutationTest, PValues
+from sourcewise.core.discrepancy.plug_in import PlugInQuestion, PlugInTest
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
+from sourcewise.core.discrepancy.result import Discrepancies
+from sourcewise.core.discrepancy.separation import SeparationFindings, separation_discrepancies
+from sourcewise.core.engine import Engine
+from sourcewise.core.family import Family
+from sourcewise.core.losses import BoundedLoss
+
+WORST_VARIANCE = 0.25  # of any loss between 0 and 1
+
+
+@dataclass(frozen=True)
+class Survey:
+    """All that measuring discrepancies needs: who is asked, and what they are compared with.
+
+    Attributes
+    ----------
+    sources : Engine
+        The untrusted sources, as the learner sees them.
+    reference : ReferenceRows
+    name : object
+        Of the reference.
+    folds : ReferenceFolds
+    family : Family
+    setting : float
+        Regularisation of local models.
+    loss : BoundedLoss
+    seed : int
+    choices : Choices
+    numbers : tuple of Engine and ReferenceRows, optional
+        The same rows as numbers with a constant column, for the linear discrepancies.
+    n_permutations : int
+        Of tests that permute rows; 0 for no p-values from these.
+    with_folds : bool
+        Whether values without each validation fold are needed.
+    on_answer : callable, optional
+        Told how many sources have just answered.
+    """
+
+    sources: Engine
+    reference: ReferenceRows
+    name: object
+    folds: ReferenceFolds
+    family: Family
+    setting: float
+    loss: BoundedLoss
+    seed: int
+    choices: Choices
+    numbers: tuple[Engine, ReferenceRows] | None = None
+    n_permutations: int = 0
+    with_folds: bool = True
+    on_answer: OnAnswer | None = None
+
+    @cached_property
+    def models(self) -> ReferenceModels:
+        """The reference's fold models."""
+        return ReferenceModels.fit(self.reference, self.folds, self.family, self.setting, self.loss)
+
+    @cached_property
+    def know_nothing(self) -> float:
+        """Mean loss on the reference of a model that knows frequencies or the mean only."""
+        return know_nothing_loss(self.reference, self.loss)
+
+
+def know_nothing_loss(
+    reference: ReferenceRows, loss: Callable[[FloatArray, Any], FloatArray]
+) -> float:
+    """Mean loss on the reference of a guess by its class frequencies or its mean only."""
+    y, shares = reference.y, reference.shares
+    guesses: FloatArray
+    if reference.n_classes:
+        guess: Any = np.bincount(y, weights=shares, minlength=reference.n_classes)
+        guesses = np.broadcast_to(guess, (len(y), len(guess)))
+    else:
+        guesses = np.full(len(y), y @ shares)
+    return float(loss(guesses, y) @ shares)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What has been measured of the untrusted sources, in their order.
+
+    Attributes
+    ----------
+    result : Discrepancies
+        On the whole reference.
+    without_fold : array of shape (n_validation_folds, n_sources)
+        Values measured without each validation fold; no rows where no fold was asked for.
+    reference_variance : float
+        Variance of a reference row's loss, for questions about the reference's size.
+    reference_gain : float
+        By how much the reference's own model beats knowing nothing, in mean loss.
+    """
+
+    result: Discrepancies
+    without_fold: FloatArray
+    reference_variance: float
+    reference_gain: float
+
+
+class Method(NamedTuple):
+    """A discrepancy: what is asked of sources, and what follows from all answers together.
+
+    Findings about further sources can be put behind earlier ones.
+    """
+
+    find: Callable[[Survey, Sequence[int]], Any]
+    conclude: Callable[[Survey, Any], Measured]
+
+
+# -- combined and local: the learner's own models --------------------------------------------
+
+
+def _find_local(survey: Survey, asked: Sequence[int]) -> Any:
+    return gather(
+        survey.sources.ask(LocalQuestion(survey.models, survey.seed), asked), survey.on_answer
+    )
+
+
+def _conclude_local(survey: Survey, found: LocalFindings) -> Measured:
+    return _measured(survey, local_discrepancies(found), found.values[1:])
+
+
+def _find_combined(survey: Survey, asked: Sequence[int]) -> Any:
+    """Joint models take many fits: an estimator of the user's own is asked for local ones only."""
+    if not survey.family.linear:
+        return _find_local(survey, asked)
+    return find(
+        survey.sources,
+        survey.models,
+        survey.seed,
+        survey.choices.combined,
+        asked,
+        survey.on_answer,
+    )
+
+
+def _conclude_combined(survey: Survey, found: Findings | LocalFindings) -> Measured:
+    if isinstance(found, LocalFindings):
+        return _conclude_local(survey, found)
+    how = survey.know_nothing, survey.choices.combined
+    return _measured(survey, combined_discrepancies(found, *how), combined_values(found, *how)[1:])
+
+
+def _measured(survey: Survey, result: Discrepancies, without_fold: FloatArray) -> Measured:
+    own = survey.models.cross_fitted[0]
+    gain = survey.know_nothing - float(own @ survey.reference.shares)
+    return Measured(result, without_fold, float(own.var(ddof=1)), gain)
+
+
+# -- plug-in and cross-fit: linear models that separate a source from the reference -----------
+
+
+@dataclass(frozen=True)
+class LinearFindings:
+    """Differences at separating models, and p-values by permutation."""
+
+    separation: SeparationFindings
+    tests: PValues
+
+
+def _find_plug_in(survey: Survey, asked: Sequence[int]) -> LinearFindings:
+    ridge = survey.choices.ridge
+    _, reference, shares = _in_numbers(survey)
+    return _find_linear(survey, asked, PlugInQuestion(reference, shares, ridge), PlugInTest(ridge))
+
+
+def _find_cross_fit(survey: Survey, asked: Sequence[int]) -> LinearFindings:
+    _, reference, shares = _in_numbers(survey)
+    n_folds, ridge = survey.folds.n_folds, survey.choices.relative_ridge
+    question = CrossFitQuestion(
+        reference, shares, n_folds, survey.seed, survey.name, reference.X.shape[1], ridge
+    )
+    return _find_linear(
+        survey, asked, question, CrossFitTest(n_folds, survey.seed, survey.name, ridge)
+    )
+
+
+def _in_numbers(survey: Survey) -> tuple[Engine, ReferenceRows, FloatArray]:
+    """Return sources and reference as numbers, and the reference's row shares in every set."""
+    assert survey.numbers is not None  # the estimators see to it
+    sources, reference = survey.numbers
+    if survey.with_folds:
+        return sources, reference, survey.folds.set_shares(reference.shares)
+    return sources, reference, reference.shares[None]
+
+
+def _find_linear(
+    survey: Survey,
+    asked: Sequence[int],
+    question: PlugInQuestion | CrossFitQuestion,
+    test: PermutationTest,
+) -> LinearFindings:
+    sources, reference, _ = _in_numbers(survey)
+    permuted = PermutationQuestion(reference, test, survey.n_permutations, survey.seed)
+    fewer = sources.in_row_space(reference.X)
+    if fewer is not None:
+        separating, space = fewer
+        question = replace(question, reference=reference.with_features(space.X))
+    else:
+        separating = sources
+    return LinearFindings(
+        gather(separating.ask(question, asked), survey.on_answer),
+        gather(sources.ask(permuted, asked)),
+    )
+
+
+def _conclude_linear(survey: Survey, found: LinearFindings) -> Measured:
+    n_classes = survey.reference.n_classes
+    return Measured(
+        separation_discrepancies(found.separation, found.tests.p_values, n_classes),
+        found.separation.values[1:],
+        reference_variance=WORST_VARIANCE,
+        # What a coin loses on it.
+        reference_gain=0.5 if n_classes else 0.25,
+    )
+
+
+DISCREPANCIES: dict[str, Method] = {
+    "combined": Method(_find_combined, _conclude_combined),
+    "local": Method(_find_local, _conclude_local),
+    "cross-fit": Method(_find_cross_fit, _conclude_linear),
+    "plug-in": Method(_find_plug_in, _conclude_linear),
+}
+LINEAR = ("cross-fit", "plug-in")  # of numbers, whatever the learner
+
+
+def measure(
+    name: str, survey: Survey, asked: Sequence[int], known: Any = None
+) -> tuple[Measured, Any]:
+    """Measure the sources at positions ``asked``; also returns the findings.
+
+    ``known`` are findings about the sources before them, which are not asked again.
+    """
+    method = DISCREPANCIES[name]
+    found = known
+    if len(asked):
+        found = method.find(survey, asked)
+        if known is not None:
+            found = concat_findings([known, found])
+    if found is None:
+        n_sets = len(survey.folds.held_out) if survey.with_folds else 0
+        nothing = np.zeros((n_sets, 0))
+        return Measured(Discrepancies.of_reference(0), nothing, WORST_VARIANCE, np.nan), None
+    return method.conclude(survey, found), found

@@ -1,0 +1,120 @@
+"""Many weighted fits of one pool of sources, and the gradients of their losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
+from sourcewise.core.engine import Engine
+from sourcewise.core.logistic import centre_outputs, n_outputs, targets
+from sourcewise.core.quasi_newton import Gradient
+from sourcewise.core.source_gradients import BLOCK, outputs_first, residuals
+from sourcewise.core.source_weights import SourceWeights
+
+
+@dataclass(frozen=True)
+class GridProblem:
+    """A grid of weightings and regularisations.
+
+    Attributes
+    ----------
+    sources : Engine
+        The untrusted sources.
+    reference : ReferenceRows
+    weights : SourceWeights
+        ``a``: source weight times total weight, of the untrusted sources in every column.
+    reference_weights : array of shape (n_columns,)
+        The same of the reference.
+    C : array of shape (n_columns,)
+    fold : int array of shape (n_columns,)
+        Row of ``reference_shares`` that a column uses.
+    reference_shares : array of shape (n_folds, n_reference_rows)
+        Row shares of the reference, zero where left out.
+    penalty : array of shape (n_features,)
+    """
+
+    sources: Engine
+    reference: ReferenceRows
+    weights: SourceWeights
+    reference_weights: FloatArray
+    C: FloatArray
+    fold: IntArray
+    reference_shares: FloatArray
+    penalty: FloatArray
+
+    @cached_property
+    def ridge(self) -> FloatArray:
+        """Penalty of each coefficient in each column, (n_features, n_columns)."""
+        return np.asarray((self.penalty[:, None] / self.C).astype(self.reference.X.dtype))
+
+    @cached_property
+    def weighting(self) -> IntArray:
+        """Numbers that are the same for columns that differ in their regularisation only."""
+        keys = np.column_stack([self.fold, self.reference_weights, self.weights.keys()])
+        return np.unique(keys, axis=0, return_inverse=True)[1].ravel()
+
+    def start_from(self, models: FloatArray) -> FloatArray:
+        """Points (n_features, n_columns, n_outputs) from one model, or one for each setting."""
+        which = np.unique(self.C, return_inverse=True)[1]
+        if len(models) == 1:
+            which = np.zeros_like(which)
+        return centre_outputs(models.transpose(2, 0, 1)[:, which])
+
+    def as_type(self, dtype: type) -> GridProblem:
+        """Return the same problem with features of another precision."""
+        return replace(
+            self,
+            sources=self.sources.as_type(dtype),
+            reference=self.reference.with_features(self.reference.X.astype(dtype)),
+        )
+
+    def reference_row_weights(self, column: int) -> FloatArray:
+        """Weights of the reference's rows in one column."""
+        shares = self.reference_shares[self.fold[column]]
+        return np.asarray(self.reference_weights[column] * shares)
+
+
+class GridGradients:
+    """Gradients of a grid's data term: the reference's rows here, the others where they are."""
+
+    def __init__(self, problem: GridProblem):
+        self.problem = problem
+        self.sums = problem.sources.weighted(problem.weights)
+        reference = problem.reference
+        self.outputs = n_outputs(reference.n_classes)
+        indicator = targets(reference.y, reference.n_classes, reference.X.dtype)
+        self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
+
+    def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
+        """Gradients of some columns at points of shape (n_features, n_columns, n_outputs)."""
+        return self._finish(self._of_reference(W, columns) + self.sums.gradients(W, columns))
+
+    def of_followers(self, W: FloatArray, leader_of: IntArray, columns: IntArray) -> Gradient:
+        """Gradients of columns that stand at the points ``W[:, leader_of]``."""
+        own = self._of_reference(W[:, leader_of], columns)
+        return self._finish(own + self.sums.gradients(W, columns, leader_of))
+
+    def _finish(self, sums: FloatArray) -> Gradient:
+        d = len(sums) - self.outputs
+        gradient = np.ascontiguousarray(sums[:d].swapaxes(1, 2))
+        return Gradient(gradient, -np.einsum("kkp->p", sums[d:], dtype=np.float64))
+
+    def _of_reference(self, W: FloatArray, columns: IntArray) -> FloatArray:
+        """Weighted sums over the reference's rows, each column with the shares of its fold."""
+        problem = self.problem
+        weights = problem.reference_weights[columns]
+        flat = outputs_first(W)
+        sums = np.zeros((len(W) + self.outputs, flat.shape[1]), dtype=W.dtype)
+        step = max(32, BLOCK // flat.shape[1])
+        for low in range(0, len(self.labels), step):
+            part = slice(low, low + step)
+            X, labels = problem.reference.X[part], self.labels[part]
+            P = residuals(X @ flat, labels)
+            by_column = problem.reference_shares[:, part].T[:, problem.fold[columns]] * weights
+            P.reshape(len(P), self.outputs, -1)[:] *= by_column[:, None, :].astype(P.dtype)
+            sums[: len(W)] += X.T @ P
+            sums[len(W) :] += labels.T @ P
+        return sums.reshape(len(sums), self.outputs, -1)
