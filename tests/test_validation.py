@@ -318,7 +318,7 @@ class TestOptions:
         sentence = validation.BAD_TRADE_OFF.format(value=value)
         assert_refused(make(trade_off=value), sentence, *numbers)
 
-    @pytest.mark.parametrize("value", ["cross_fit", None, 3])
+    @pytest.mark.parametrize("value", ["cross_fit", None, 3, ["local"]])
     def test_discrepancy(self, numbers, make, value):
         known = "'combined', 'local', 'cross-fit', 'plug-in'"
         sentence = validation.BAD_DISCREPANCY.format(known=known, value=value)

@@ -121,7 +121,7 @@ def check_trade_off(value: Any) -> None:
 
 def check_options(*, discrepancy: Any, trade_off: Any, cv: Any, protocol: Any) -> None:
     """Check constructor parameters that are not scikit-learn's own."""
-    if discrepancy not in DISCREPANCIES:
+    if not isinstance(discrepancy, str) or discrepancy not in DISCREPANCIES:
         raise ValueError(
             BAD_DISCREPANCY.format(known=", ".join(map(repr, DISCREPANCIES)), value=discrepancy)
         )
