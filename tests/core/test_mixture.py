@@ -46,12 +46,16 @@ def plain_cost(rows, scores):
     return rows.size * log_loss(rows.y, p, sample_weight=rows.row_shares, labels=labels)
 
 
-def plain_objective(rows, log_prior, shares):
-    own = [plain_cost(rows, rows.scores[:, :, k]) for k in range(len(shares))]
+def own_costs(rows):
+    return np.array([plain_cost(rows, rows.scores[:, :, k]) for k in range(rows.scores.shape[2])])
+
+
+def plain_objective(rows, log_prior, shares, own=None):
+    own = own_costs(rows) if own is None else own
     prior = softmax(log_prior)
     divergence = np.sum(shares * (np.log(np.maximum(shares, 1e-300)) - np.log(prior)))
     together = plain_cost(rows, rows.scores @ shares)
-    return 0.5 * together + 0.5 * shares @ np.array(own) + divergence
+    return 0.5 * together + 0.5 * shares @ own + divergence
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -62,11 +66,12 @@ def test_no_general_solver_finds_better_shares(kind, seed):
     found = mixture_shares(rows, log_prior)
     assert found.sum() == pytest.approx(1.0)
     assert (found >= 0).all()
-    value = plain_objective(rows, log_prior, found)
+    own = own_costs(rows)
+    value = plain_objective(rows, log_prior, found, own)
     starts = [softmax(log_prior), np.full(8, 1 / 8), *(0.9 * np.eye(8) + 0.1 / 8)]
     for start in starts:
         other = minimize(
-            lambda q: plain_objective(rows, log_prior, q),
+            lambda q: plain_objective(rows, log_prior, q, own),
             start,
             method="SLSQP",
             bounds=[(1e-12, 1.0)] * 8,
