@@ -14,7 +14,7 @@ from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementQues
 from sourcewise.core.discrepancy.permutation import ask_here
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.losses import brier_loss
+from sourcewise.core.losses import BoundedLoss, brier_loss, spread
 from sourcewise.core.ridge import RidgeFamily
 
 FAMILY = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-10)
@@ -31,7 +31,9 @@ class Found(NamedTuple):
 
 
 def agreement_with(data, folds, family=FAMILY):
-    question = AgreementQuestion(fit_reference(data, folds, family, brier_loss), CombinedChoices())
+    scale = 1.0 if data.n_classes else spread(data.y[data.rows(data.reference)])
+    models = fit_reference(data, folds, family, BoundedLoss(data.n_classes, scale))
+    question = AgreementQuestion(models, CombinedChoices())
     message = question.message
     untrusted = data.select(data.untrusted.tolist())
     answer = message.answer(untrusted, data.untrusted.tolist())
