@@ -192,6 +192,7 @@ def _start(functions: Any, ended: Any) -> None:
     """Prepare a worker process."""
     global _function
     threading.Thread(target=_end_when_closed, args=(ended,), daemon=True).start()
+    # From the parent process, through a pipe that nobody else has: never from a file.
     _function = pickle.loads(functions.get())
 
 

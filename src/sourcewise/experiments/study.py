@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -19,7 +20,7 @@ Costs = Mapping[str, float]
 
 
 @dataclass
-class Study:
+class Study(ABC):
     """A study to be run.
 
     Attributes
@@ -55,17 +56,17 @@ class Study:
             "seed": str(self.seed),
         }
 
+    @abstractmethod
     def grid(self) -> dict[str, Sequence[Any]]:
         """Return all values of each field of a key."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tasks(self, only: Only) -> list[Task]:
         """Return all that is wanted, in the order to be run."""
-        raise NotImplementedError
 
+    @abstractmethod
     def run(self, task: Task) -> Iterator[list[Row]]:
         """Compute the runs of a task; yields the rows of one run after the other."""
-        raise NotImplementedError
 
     def bench(
         self, X: np.ndarray, y: np.ndarray, own: np.ndarray, test: np.ndarray, repeat: int
