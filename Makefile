@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
+# Processes of the test suite.
+JOBS ?= 2
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-processes test-oldest lint bench docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/bin/python:
@@ -17,11 +19,57 @@ export OMP_NUM_THREADS ?= 1
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	touch $@ .venv/.demo-ready
 
+# Torch, Pillow and a network, for the tests of pictures; not needed by anything else. The newest
+# version whose build for processors alone is known to install.
+TORCH ?= torch==2.13.0
+
+.venv/.images-ready: pyproject.toml | .venv/.dev-ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check '$(TORCH)' -e '.[images]'
+	touch $@
+
 demo: .venv/.demo-ready
 	$(BIN)/sourcewise demo
 
-test: .venv/.dev-ready
-	$(BIN)/python -m pytest --cov --cov-report=term
+test: .venv/.dev-ready .venv/.images-ready
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
+
+# Flower's own processes on 127.0.0.1: minutes.
+test-processes: .venv/.dev-ready
+	SOURCEWISE_PROCESSES=1 $(BIN)/python -m pytest tests/engines/flower/test_processes.py
+
+# The suite on the oldest versions that pyproject.toml allows.
+.venv-oldest/.ready: pyproject.toml tests/oldest.py
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) tests/oldest.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c .venv-oldest/constraints.txt -e '.[dev]'
+	touch $@
+
+test-oldest: .venv-oldest/.ready
+	.venv-oldest/bin/python -m pytest -n $(JOBS) --dist worksteal
+
+# The site, in docs/_build/html: warnings are errors.
+.venv/.docs-ready: pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	touch $@
+
+docs: .venv/.docs-ready
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+# An archive and a wheel, checked as somebody gets them: without extras, and with the command line.
+dist: .venv/.dev-ready
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/twine check --strict dist/*
+	rm -rf dist/.light dist/.whole
+	$(PYTHON) -m venv dist/.light
+	dist/.light/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist/.light && bin/python -c 'import sourcewise; print(sourcewise.__version__)'
+	$(PYTHON) -m venv dist/.whole
+	wheel=$$(ls dist/*.whl) && \
+	  dist/.whole/bin/python -m pip install --quiet --disable-pip-version-check "$$wheel[cli]"
+	cd dist/.whole && bin/sourcewise demo
+	rm -rf dist/.light dist/.whole
 
 lint: .venv/.dev-ready
 	$(BIN)/ruff check .
@@ -37,4 +85,4 @@ bench: .venv/.dev-ready
 	$(BIN)/python -m benchmarks.growth --json bench-results/growth.json
 
 clean:
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .coverage
+	rm -rf .venv .venv-oldest dist docs/_build docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .coverage

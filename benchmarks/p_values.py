@@ -48,7 +48,12 @@ def one_draw(name: str, test: str, seed: int) -> list[float]:
     draw = data_set(name).draw(Path(), seed, 100, False)
     with mock.patch("sourcewise.core.discrepancy.local_exchange.two_sample_p_values", TESTS[test]):
         found = estimate_discrepancies(
-            draw.X, draw.y, sources=draw.sources, reference=REFERENCE, random_state=seed
+            draw.X,
+            draw.y,
+            sources=draw.sources,
+            reference=REFERENCE,
+            task="classification",
+            random_state=seed,
         )
     untrusted = np.array([source != REFERENCE for source in found.sources])
     return [float(np.mean(found.p_values[untrusted] < level)) for level in LEVELS]

@@ -1,8 +1,10 @@
-"""What training costs, how exact it is, and where the time goes.
+"""What training costs, how much memory it needs, how exact it is, and where the time goes.
 
-``python -m benchmarks.training`` tells costs in units U of one scikit-learn `LogisticRegressionCV`
-on the same arrays, both in CPU time of one thread in the same run. ``--exactness`` compares every
-fit of a grid with scikit-learn's at a tolerance of 1e-10.
+``python -m benchmarks.training`` tells costs in units of another fit on the same arrays, both in
+CPU time of one thread in the same run: U is one scikit-learn `LogisticRegressionCV`, RidgeCV its
+like for regression, "fits" our own fit of all sources. ``--only wide sparse`` measures the lines
+whose names hold one of these words. ``--exactness`` compares every fit of a grid with
+scikit-learn's at a tolerance of 1e-10.
 """
 
 from __future__ import annotations
@@ -12,194 +14,202 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: U and ours on one thread each
 
 import argparse  # noqa: E402
-import cProfile
 import json
-import pstats
 import time
-import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
+import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from benchmarks.shapes import SHAPES, cpu_seconds, make_pool, unit
-from sourcewise import SourceWeightedClassifier
-from sourcewise.core.discrepancy.methods import measure
-from sourcewise.estimators.selection import candidates
+from benchmarks.cases import CASES, UNITS, Case
+from benchmarks.exactness import exactness, where_the_time_goes
+from benchmarks.memory import COMPARABLE_MEGABYTES, peak_memory, warm_up
+from benchmarks.shapes import Pool, cpu_seconds
 
-BARS = {
-    ("animals 60 x 500 x 101", "paper"): (0.4, 0.05),
-    ("animals 60 x 500 x 101", "default"): (0.6, 0.1),
-    ("products 11 x 100 x 26", "paper"): (4.0, 1.0),
-    ("products 11 x 100 x 26", "default"): (4.0, 1.0),
-    ("products 957 x 100 x 26", "paper"): (2.0, 0.3),
-    ("products 957 x 100 x 26", "default"): (2.0, 0.3),
-}
-OPTIONS: dict[str, dict[str, Any]] = {"paper": {"protocol": "paper"}, "default": {}}
+PATIENCE = 60.0  # CPU seconds after which a line is not repeated
+HEADS = ("line", "CPU s", "cost", "", "range", "bar", "goal", "held", "memory", "at most", "held")
+WIDTHS = (50, 8, 9, 9, 18, 7, 7, 6, 16, 9, 6)
+REFUSED = "refused"
 
 
-def model_for(what: str) -> SourceWeightedClassifier:
-    """Return the estimator under one of the two protocols."""
-    return SourceWeightedClassifier(reference=0, random_state=0, **OPTIONS[what])
+def one_pair(case: Case, pool: Pool) -> tuple[float, float]:
+    """CPU seconds of our work and of the unit, one right after the other."""
+    ours = cpu_seconds(case.work(pool))
+    return ours, UNITS[case.unit](pool)
 
 
-def one_pair(what: str, X: np.ndarray, y: np.ndarray, sources: np.ndarray) -> tuple[float, float]:
-    """CPU seconds of our fit and of the unit, one right after the other."""
-    ours = cpu_seconds(lambda: model_for(what).fit(X, y, sources=sources))
-    return ours, unit(X, y, sources)
+def pairs_of(case: Case, pool: Pool, repeats: int, patience: float) -> list[tuple[float, float]]:
+    """Measure several pairs, as many as patience allows but at least one."""
+    found: list[tuple[float, float]] = []
+    begin = time.process_time()
+    while len(found) < repeats and (not found or time.process_time() - begin < patience):
+        found.append(one_pair(case, pool))
+    return found
 
 
-def costs(repeats: int) -> list[dict[str, Any]]:
-    """Ratios to the unit, each the median of several pairs taken one after the other."""
-    rows = []
-    for name, shape in SHAPES.items():
-        X, y, sources = make_pool(*shape)
-        for what in OPTIONS:
-            pairs = [one_pair(what, X, y, sources) for _ in range(repeats)]
-            ratios = [ours / theirs for ours, theirs in pairs]
-            tracemalloc.start()
-            model_for(what).fit(X, y, sources=sources)
-            peak = tracemalloc.get_traced_memory()[1]
-            tracemalloc.stop()
-            bar, goal = BARS[name, what]
-            rows.append(
-                {
-                    "shape": name,
-                    "what": what,
-                    "seconds": float(np.median([p[0] for p in pairs])),
-                    "unit": float(np.median([p[1] for p in pairs])),
-                    "ratio": float(np.median(ratios)),
-                    "spread": [min(ratios), max(ratios)],
-                    "bar": bar,
-                    "goal": goal,
-                    "memory": 1.0 + peak / X.nbytes,
-                }
-            )
-    return rows
+def refusal(case: Case, pool: Pool) -> str | None:
+    """Return what is said to sparse rows, where they are not taken."""
+    if not scipy.sparse.issparse(pool.X):
+        return None
+    try:
+        case.work(pool)()
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None
 
 
-def where_the_time_goes() -> dict[str, float]:
-    """Shares of an animals fit, and its speed against a plain product of the same shape."""
-    X, y, sources = make_pool(*SHAPES["animals 60 x 500 x 101"])
-    profile = cProfile.Profile()
-    profile.enable()
-    model_for("paper").fit(X, y, sources=sources)
-    profile.disable()
-    stats = pstats.Stats(profile).stats
-    total = sum(row[2] for row in stats.values())
+def line_of(case: Case, repeats: int, patience: float, memory: bool) -> dict[str, Any]:
+    """Measure one line of the table: the median ratio, and memory if asked for."""
+    pool = case.pool()
+    about = {"name": case.name, "unit": case.unit, "bar": case.bar, "goal": case.goal}
+    if said := refusal(case, pool):
+        return {**about, REFUSED: said}
+    pairs = pairs_of(case, pool, repeats, patience)
+    ratios = [ours / theirs for ours, theirs in pairs]
+    line = {
+        **about,
+        "seconds": float(np.median([ours for ours, _ in pairs])),
+        "unit seconds": float(np.median([theirs for _, theirs in pairs])),
+        "ratio": float(np.median(ratios)),
+        "range": [min(ratios), max(ratios)],
+        "pairs": len(pairs),
+        "input megabytes": pool.nbytes / 1e6,
+        "memory bar": case.memory,
+        "megabytes bar": case.megabytes,
+    }
+    return {**line, **peak_memory(case, pool)} if memory else line
 
-    def own(file: str, function: str) -> float:
-        return sum(
-            row[2] for (path, _, name), row in stats.items()
-            if path.endswith(file) and name == function
-        )  # fmt: skip
 
-    exponentials = own("source_gradients.py", "residuals")
-    products = own("source_gradients.py", "_sums")
-    columns = 100
-    B = np.random.default_rng(0).normal(size=(X.shape[1], columns))
-    block = X[:500]
-    start = time.perf_counter()
-    for _ in range(200):
-        block @ B
-    flops = 2.0 * block.shape[0] * block.shape[1] * columns
+def cells_of(line: dict[str, Any]) -> tuple[str, ...]:
+    """Write one line of the table."""
+    bars = (number(line["bar"]), number(line["goal"]))
+    if REFUSED in line:
+        return (line["name"], REFUSED, "", line["unit"], "", *bars, "NO", "", "", "")
+    low, high = line["range"]
+    return (
+        line["name"],
+        f"{line['seconds']:.2f}",
+        f"{line['ratio']:.2f}",
+        line["unit"],
+        f"{low:.2f} to {high:.2f}",
+        *bars,
+        held(line["ratio"], line["bar"]),
+        *memory_cells(line),
+    )
+
+
+def memory_cells(line: dict[str, Any]) -> tuple[str, str, str]:
+    """Write what memory came to, the bar, and whether it is held, where the two compare."""
+    if "multiple" not in line:
+        return "", "", ""
+    found = f"{line['multiple']:.1f}x, {line['megabytes']:.0f} MB"
+    if line["input megabytes"] < COMPARABLE_MEGABYTES:
+        return found, "", ""
+    both = line["multiple"] <= line["memory bar"] and line["megabytes"] <= line["megabytes bar"]
+    return found, f"{line['memory bar']:.0f}x", "yes" if both else "NO"
+
+
+def number(value: float) -> str:
+    """Write a bar; nothing where there is none."""
+    return "" if np.isnan(value) else f"{value:g}"
+
+
+def held(found: float, bar: float) -> str:
+    """Say whether a bar is held; nothing where there is none."""
+    if np.isnan(bar):
+        return ""
+    return "yes" if found <= bar else "NO"
+
+
+def write_line(cells: Sequence[str]) -> str:
+    """Put cells into columns: the first one to the left, all others to the right."""
+    first, *others = (cell.rjust(width) for cell, width in zip(cells, WIDTHS, strict=True))
+    return first.strip().ljust(WIDTHS[0]) + "".join(others)
+
+
+def chosen_cases(words: Sequence[str] | None) -> list[Case]:
+    """Return the lines whose names hold one of the words; all without words."""
+    return [case for case in CASES if not words or any(word in case.name for word in words)]
+
+
+def costs(cases: Sequence[Case], repeats: int, patience: float, memory: bool) -> list[Any]:
+    """Measure and print line after line."""
+    print(write_line(HEADS), flush=True)
+    lines = []
+    for case in cases:
+        lines.append(line_of(case, repeats, patience, memory))
+        print(write_line(cells_of(lines[-1])), flush=True)
+        if REFUSED in lines[-1]:
+            print(f"  {lines[-1][REFUSED]}", flush=True)
+    return lines
+
+
+def without_gaps(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a line as JSON can hold it: bars that were not set are null."""
     return {
-        "share in matrix products": products / total,
-        "share in exponentials": exponentials / total,
-        "share elsewhere": 1.0 - (products + exponentials) / total,
-        "plain product 500 x 101 x 100, GFLOP/s": 200 * flops / (time.perf_counter() - start) / 1e9,
-        "gradients of the grid, GFLOP/s": gradient_speed(X, y, sources),
+        name: None if isinstance(value, float) and not np.isfinite(value) else value
+        for name, value in line.items()
     }
 
 
-def gradient_speed(X: np.ndarray, y: np.ndarray, sources: np.ndarray) -> float:
-    """Floating-point operations a second of one gradient of 100 columns, exponentials included."""
-    from sourcewise.core.data import group_rows
-    from sourcewise.core.source_gradients import SourceGradients
-    from sourcewise.core.source_weights import GivenWeights
-
-    data, _ = group_rows(X, y, sources, reference=0, n_classes=2)
-    columns = 100
-    # Weights of their own, so that no two sources are taken for one.
-    weights = np.random.default_rng(1).uniform(size=(data.n_sources - 1, columns))
-    gradients = SourceGradients(data, GivenWeights(weights))
-    W = np.random.default_rng(0).normal(size=(X.shape[1], columns, 1))
-    start = time.perf_counter()
-    for _ in range(5):
-        gradients(W, np.arange(columns))
-    return 5 * 4.0 * X.size * columns / (time.perf_counter() - start) / 1e9
+def profile() -> dict[str, float]:
+    """Print where the time goes."""
+    shares = where_the_time_goes()
+    for name, value in shares.items():
+        print(f"{name:<45}{value:>8.2f}")
+    return shares
 
 
-def exactness(shape: str, sample: int | None) -> dict[str, Any]:
-    """Compare fits of the paper's grid with scikit-learn's, all of them or a sample."""
-    n_sources, rows, columns, n_bad = SHAPES[shape]
-    X, y, sources = make_pool(n_sources + 10, rows, columns, n_bad)
-    test = sources >= n_sources  # ten further sources, clean, for testing
-    model = model_for("paper")
-    checked, names = model._validate(X[~test], y[~test], sources[~test], None)
-    pool = model._pool(checked, names)
-    survey = pool.survey(np.nan, permute=False)
-    measured, _ = measure("plug-in", survey, range(pool.n_sources - 1))
-    problems, _ = candidates(pool, measured, pool.choices.trade_offs)
-    settings = pool.family.settings
-    models = pool.family.fit_grid(problems, settings).reshape(len(problems), -1, columns)
-    cells = [(p, c) for p in range(len(problems)) for c in range(len(settings))]
-    if sample is not None:
-        chosen = np.random.default_rng(0).permutation(len(cells))[:sample]
-        cells = [cells[k] for k in chosen]
-    worst, agree = 0.0, 1.0
-    for p, c in cells:
-        weight = problems.row_weights(pool.data, p)
-        used = weight > 0
-        theirs = LogisticRegression(
-            C=settings[c], fit_intercept=False, tol=1e-10, max_iter=100_000
-        ).fit(pool.data.X[used], pool.data.y[used], sample_weight=weight[used])
-        ours = models[p, c]
-
-        def value(w: np.ndarray, weight: np.ndarray = weight, c: int = c) -> float:
-            z = pool.data.X @ w
-            loss = np.logaddexp(0.0, z) - pool.data.y * z
-            return float(weight @ loss + 0.5 / settings[c] * w @ w)
-
-        worst = max(worst, value(ours) / value(theirs.coef_[0]) - 1.0)
-        same = np.mean((X[test] @ ours > 0) == (X[test] @ theirs.coef_[0] > 0))
-        agree = min(agree, float(same))
-    return {
-        "shape": shape,
-        "fits compared": len(cells),
-        "worst relative excess of the objective": worst,
-        "least share of equal test labels": agree,
-    }
+def exact_fits() -> list[dict[str, Any]]:
+    """Compare grids with scikit-learn's fits, and print what was found."""
+    found = [
+        exactness("products 11 x 100 x 26", None),
+        exactness("animals 60 x 500 x 101", 20),
+    ]
+    for row in found:
+        print(", ".join(f"{k}: {v}" for k, v in row.items()))
+    return found
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
+    """Describe the options."""
+    made = argparse.ArgumentParser(description=__doc__)
+    made.add_argument("--only", nargs="+", metavar="WORD", help="lines whose names hold a word")
+    made.add_argument("--list", action="store_true", help="print the lines' names and stop")
+    made.add_argument("--repeats", type=int, default=3, help="pairs a line, at most (3)")
+    made.add_argument(
+        "--patience",
+        type=float,
+        default=PATIENCE,
+        metavar="S",
+        help=f"a line that took S CPU seconds is not repeated ({PATIENCE:g})",
+    )
+    made.add_argument("--no-memory", action="store_true", help="leave peak memory out")
+    made.add_argument("--exactness", action="store_true")
+    made.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> None:
     """Print the tables; write them as JSON if asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--exactness", action="store_true")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser().parse_args(arguments)
+    cases = chosen_cases(options.only)
+    if not cases or options.repeats < 1:
+        parser().error("--only names no line (see --list)." if not cases else "--repeats is 1 up.")
+    if options.list:
+        print(*(case.name for case in cases), sep="\n")
+        return
     with threadpool_limits(limits=1):
-        result: dict[str, Any] = {"costs": costs(options.repeats)}
-        print(f"{'shape':<25}{'fit':<9}{'U':>8}{'range':>15}{'bar':>6}{'goal':>6}{'memory':>8}")
-        for row in result["costs"]:
-            spread = f"{row['spread'][0]:.2f} to {row['spread'][1]:.2f}"
-            print(
-                f"{row['shape']:<25}{row['what']:<9}{row['ratio']:>8.2f}{spread:>15}"
-                f"{row['bar']:>6}{row['goal']:>6}{row['memory']:>7.1f}x"
-            )
-        result["profile"] = where_the_time_goes()
-        for name, value in result["profile"].items():
-            print(f"{name:<45}{value:>8.2f}")
+        warm_up(cases[0])
+        lines = costs(cases, options.repeats, options.patience, not options.no_memory)
+        result: dict[str, Any] = {"costs": [without_gaps(line) for line in lines]}
+        if not options.only:
+            result["profile"] = profile()
         if options.exactness:
-            result["exactness"] = [
-                exactness("products 11 x 100 x 26", None),
-                exactness("animals 60 x 500 x 101", 20),
-            ]
-            for row in result["exactness"]:
-                print(", ".join(f"{k}: {v}" for k, v in row.items()))
+            result["exactness"] = exact_fits()
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
 

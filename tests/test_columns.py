@@ -4,11 +4,10 @@ from datetime import date
 
 import numpy as np
 import pytest
-import scipy.sparse
 from sklearn.linear_model import LogisticRegression
 
 import sourcewise as sw
-from sourcewise import baselines, columns
+from sourcewise import columns
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
@@ -66,14 +65,3 @@ def test_column_names_of_several_kinds_are_shown(model):
     mixed = frame().rename(columns={"b": 1})
     sentence = columns.NAMES_MIXED.format(one="a", kind_one="str", other=1, kind_other="int")
     refused(mixed, sentence, model)
-
-
-def test_sparse_rows_are_for_estimators_that_take_them():
-    sparse = scipy.sparse.csr_matrix(X)
-    refused(sparse, columns.SPARSE)
-    refused(sparse, columns.SPARSE, baselines.AllData())
-    sw.SourceWeightedClassifier(LogisticRegression()).fit(sparse, Y)
-    model = sw.SourceWeightedClassifier().fit(X, Y)
-    for ask in (lambda: model.predict(sparse), lambda: model.add_source(sparse, Y, "new")):
-        with pytest.raises(ValueError, match="sparse"):
-            ask()

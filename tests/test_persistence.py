@@ -5,9 +5,11 @@ import os
 import pickle
 import sys
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse
 import sklearn
 import skops.io
 from sklearn.base import BaseEstimator
@@ -23,6 +25,9 @@ from sklearn.svm import SVC
 
 import sourcewise as sw
 from sourcewise import persistence, portable, validation
+from sourcewise.core import choices
+from sourcewise.estimators.rows import sparse_from_parts, sparse_parts
+from sourcewise.extras import how_to_install
 from sourcewise.persistence import load, save
 
 TREES = [
@@ -224,7 +229,8 @@ def row_arrays(path):
 
 
 @pytest.mark.parametrize("include_data", [False, True])
-def test_rows_are_in_the_file_only_if_asked_for(include_data, path):
+def test_rows_are_in_the_file_only_if_asked_for(include_data, path, monkeypatch):
+    monkeypatch.setattr(choices, "DEFAULT", replace(choices.DEFAULT, without_copies=False))
     X, y, sources = data()
     X[17, 2] = 1.2345678901
     model = sw.SourceWeightedClassifier(reference="gold", cv=3, random_state=0)
@@ -248,6 +254,42 @@ def test_with_rows_a_source_can_be_added(path):
     save(original, path, include_data=True)
     loaded = load(path).add_source(X[:50], y[:50], "new")
     assert_same(loaded, original.add_source(X[:50], y[:50], "new"), X)
+
+
+def test_sparse_rows_are_stored_as_arrays_and_a_source_can_be_added(path):
+    X, y, sources = data()
+    X = scipy.sparse.csr_array(np.where(X > 0.5, X, 0.0))
+    original = sw.SourceWeightedClassifier(reference="gold", cv=3, random_state=0)
+    original.fit(X, y, sources=sources)
+    save(original, path, include_data=True)
+    assert not any(name.endswith(".npz") for name in members(path))
+    loaded = load(path)
+    np.testing.assert_array_equal(loaded.predict_proba(X), original.predict_proba(X))
+    new = X[:50], y[:50], "new"
+    assert_same(loaded.add_source(*new), original.add_source(*new), X)
+
+
+@pytest.mark.parametrize(
+    "name, forged",
+    [
+        ("indices", lambda a: np.where(np.arange(len(a)) == 3, 10**6, a)),
+        ("indices", lambda a: np.where(np.arange(len(a)) == 3, -1, a)),
+        ("indices", lambda a: a[:-1]),
+        ("indices", lambda a: a.astype(float)),
+        ("indptr", lambda a: a[::-1]),
+        ("indptr", lambda a: np.where(np.arange(len(a)) == 3, a[-1] + 1, a)),
+        ("indptr", lambda a: np.zeros(len(a) + 10**6, dtype=a.dtype)),
+        ("data", lambda a: a.reshape(1, -1)),
+        ("data", lambda a: a.astype("S8")),
+        ("n_columns", lambda n: float(n)),
+    ],
+)
+def test_arrays_that_are_no_sparse_matrix_are_not_put_together(name, forged):
+    X = scipy.sparse.random_array((30, 20), density=0.2, rng=np.random.default_rng(0))
+    parts = sparse_parts(X)
+    assert (sparse_from_parts(parts, 30) != X).nnz == 0
+    with pytest.raises(ValueError, match="not those of a sparse matrix"):
+        sparse_from_parts({**parts, name: forged(parts[name])}, 30)
 
 
 def test_saving_leaves_the_model_as_it_was(path):
@@ -394,7 +436,7 @@ def test_without_skops(call, model, path, monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     with pytest.raises(ImportError) as caught:
         call(model, path)
-    assert str(caught.value) == persistence.SKOPS_MISSING
+    assert str(caught.value) == persistence.SKOPS_MISSING.format(how=how_to_install("save"))
 
 
 # -- files that are not models ---------------------------------------------------------------
@@ -735,7 +777,7 @@ def test_trust_has_to_name_types(trusted, saved):
 
 @pytest.mark.parametrize("gone", ["module", "class"])
 def test_a_trusted_type_that_is_not_there(gone, path):
-    save(fitted(estimator=ForeignLearner()), path)
+    save(fitted(estimator=ForeignLearner(), trade_off=1.0), path)
     name = "absent_module.Learner" if gone == "module" else f"{__name__}.AbsentLearner"
     module, _, kind = name.rpartition(".")
     schema = json.loads(members(path)["schema.json"])

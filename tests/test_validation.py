@@ -174,6 +174,15 @@ class TestLabels:
         assert_refused(classifier(), sentence, X, y, sources)
         assert_refused(classifier(estimator=LogisticRegression()), sentence, X, y, sources)
 
+    @pytest.mark.parametrize(
+        ("pair", "kinds"), [((1, "a"), "int and str"), ((True, False), "bool"), ((1, 2), "int")]
+    )
+    def test_objects_that_are_no_text(self, pool, pair, kinds):
+        X, _, sources = pool
+        y = np.array(pair * 30, dtype=object)
+        sentence = validation.LABELS_AS_OBJECTS.format(kinds=kinds)
+        assert_refused(classifier(), sentence, X, y, sources)
+
     @pytest.mark.parametrize("label", [-1, 5, 99])
     def test_numbers_never_seen(self, pool, label):
         X, _, sources = pool
@@ -396,7 +405,6 @@ class TestSlipsThatOnceGotAForeignSentence:
     @pytest.mark.parametrize(
         "sources, got",
         [
-            ("reference", "'reference'"),
             (3, "3"),
             (np.array([["a", "b"]] * 60), "an array of shape (60, 2)"),
         ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import time
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from benchmarks.accuracy import plots, report
-from benchmarks.accuracy.data import DATA_SETS
+from benchmarks.accuracy.data import DATA_SETS, DataSet
 from benchmarks.accuracy.methods import run_simple_choices, run_variants
 from benchmarks.accuracy.runner import (
     available,
@@ -23,14 +24,16 @@ from benchmarks.accuracy.runner import (
     variants_plan,
     without_too_small,
 )
+from benchmarks.accuracy.text import GROUP, TEXT_SETS
 from benchmarks.accuracy.variants import constants, half_and_double
 from sourcewise.runs import WorkerGone
 
-NAMES = [data.name for data in DATA_SETS]
+NAMES = [data.name for data in (*DATA_SETS, *TEXT_SETS)]
 SEEDS = 20
 # Differences from the simple choices are asked for to half a percent there, and have a standard
 # error of that size with 20 draws.
 EXTREME_SEEDS = 60
+LONGEST_NAME = 100
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -38,12 +41,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = _parser()
     options = parser.parse_args(arguments)
     for name in options.only or []:
-        if name not in NAMES:
-            parser.error(
-                f"there is no data set {name!r}; --only knows {', '.join(map(repr, NAMES))}."
-            )
-    if (options.seeds is not None and options.seeds < 1) or options.jobs < 1:
-        parser.error("--seeds and --jobs are at least 1.")
+        if name not in (*NAMES, GROUP):
+            known = ", ".join(map(repr, (*NAMES, GROUP)))
+            parser.error(f"there is no data set {name!r}; --only knows {known}.")
+    if (options.seeds is not None and options.seeds < 1) or min(options.jobs, options.every) < 1:
+        parser.error("--seeds, --jobs and --every are at least 1.")
     name, planned, fit_and_judge = "runs", plan, None
     if options.quick:
         name, planned = "quick", quick_plan
@@ -55,12 +57,17 @@ def main(arguments: list[str] | None = None) -> None:
         name, planned, fit_and_judge = "variants", variants_plan, run_variants
         if options.variants:
             name = "-".join(["variants", *options.variants])
+            if len(name) > LONGEST_NAME:
+                digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+                name = f"variants-{len(options.variants)}-{digest}"
             fit_and_judge = partial(run_variants, variants=half_and_double(options.variants))
     elif options.extremes:
         name, planned, fit_and_judge = "extremes", extremes_plan, run_simple_choices
     seeds = options.seeds or (EXTREME_SEEDS if options.extremes else SEEDS)
+    wanted = chosen_sets(options.only)
+    if set(wanted) <= set(TEXT_SETS):
+        name = f"{GROUP}-{name}"  # a file of its own: not part of what is published
     path = options.results / f"{name}.parquet"
-    wanted = [data for data in DATA_SETS if not options.only or data.name in options.only]
     if options.report:
         if not path.exists():
             parser.error(f"there are no results at {path}.")
@@ -70,7 +77,8 @@ def main(arguments: list[str] | None = None) -> None:
     else:
         there, missing = available(wanted, options.data)
         print(*missing, sep="\n", end="\n" if missing else "")
-        runs, too_small = without_too_small(planned(there, range(seeds)), options.data)
+        runs = planned(there, range(seeds))[:: options.every]
+        runs, too_small = without_too_small(runs, options.data)
         print(*too_small, sep="\n", end="\n" if too_small else "")
         if not runs:
             parser.error("nothing is left to run of these data sets and seeds.")
@@ -90,6 +98,12 @@ def main(arguments: list[str] | None = None) -> None:
     results = results[results["data"].isin([data.name for data in wanted])]
     if not len(results):
         parser.error(f"{path} holds nothing of these data sets.")
+    results, cannot = report.refusals(results)
+    if cannot:
+        print("## Methods that cannot\n", cannot, sep="\n")
+    if not report.can_be_compared(results) and cannot:
+        print(report.errors_table(results) if len(results) else "No method can.")
+        return
     if options.variants is not None:
         print(report.methods_table(results))
         return
@@ -98,6 +112,14 @@ def main(arguments: list[str] | None = None) -> None:
         return
     print(report.overview(results))
     write(results, options.results / name)
+
+
+def chosen_sets(only: list[str] | None) -> list[DataSet]:
+    """Return the data sets of these names; without names all but text."""
+    if not only:
+        return list(DATA_SETS)
+    text = [data for data in TEXT_SETS if GROUP in only or data.name in only]
+    return [data for data in DATA_SETS if data.name in only] + text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -125,8 +147,14 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         help=f"draws of every cell ({SEEDS}; with --extremes {EXTREME_SEEDS})",
     )
+    parser.add_argument("--every", type=int, default=1, help="take every so manieth run only (1)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
-    parser.add_argument("--only", nargs="+", metavar="DATA", help="names of data sets")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        metavar="DATA",
+        help=f"names of data sets, or {GROUP!r}: sparse text, which is not run otherwise",
+    )
     parser.add_argument(
         "--data",
         type=Path,

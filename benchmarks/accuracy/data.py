@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 REFERENCE = "reference"
@@ -42,7 +43,7 @@ class Draw:
     Attributes
     ----------
     X, y : arrays
-        Rows of all sources, the reference's first.
+        Rows of all sources, the reference's first; ``X`` is a csr matrix where it is text.
     sources : str array
         ``"reference"`` or the name of an untrusted source.
     X_test, y_test : arrays
@@ -100,7 +101,7 @@ def _assemble(
     names = [REFERENCE, *(f"source {i}" for i in range(len(groups)))]
     counts = [reference_rows, *(len(labels) for _, labels in groups)]
     return Draw(
-        np.concatenate([X[:reference_rows], *(rows for rows, _ in groups)]),
+        _stack([X[:reference_rows], *(rows for rows, _ in groups)]),
         np.concatenate([y[:reference_rows], *(labels for _, labels in groups)]),
         np.repeat(names, counts),
         X[test],
@@ -108,7 +109,14 @@ def _assemble(
     )
 
 
-def _random_groups(
+def _stack(parts: list[Any]) -> Any:
+    """Put rows below each other; sparse ones stay sparse."""
+    if scipy.sparse.issparse(parts[0]):
+        return scipy.sparse.vstack(parts, format="csr")
+    return np.concatenate(parts)
+
+
+def random_groups(
     X: np.ndarray,
     y: np.ndarray,
     seed: int,
@@ -128,7 +136,7 @@ def _random_groups(
     return _assemble((X[rest], y[rest]), groups, reference_rows)
 
 
-def _natural_groups(
+def natural_groups(
     target: tuple[np.ndarray, np.ndarray],
     groups: list[tuple[np.ndarray, np.ndarray]],
     seed: int,
@@ -155,17 +163,17 @@ def _natural_groups(
 def _digits(folder: Path, seed: int, reference_rows: int, uneven: bool, *, classes: int) -> Draw:
     X, y = load_digits(return_X_y=True)
     y = y % 2 if classes == 2 else y
-    return _random_groups(X, y, seed, reference_rows, uneven, n_sources=10, rows=100, largest=400)
+    return random_groups(X, y, seed, reference_rows, uneven, n_sources=10, rows=100, largest=400)
 
 
 def _breast_cancer(folder: Path, seed: int, reference_rows: int, uneven: bool) -> Draw:
     X, y = load_breast_cancer(return_X_y=True)
-    return _random_groups(X, y, seed, reference_rows, uneven, n_sources=10, rows=25, largest=80)
+    return random_groups(X, y, seed, reference_rows, uneven, n_sources=10, rows=25, largest=80)
 
 
 def _wine(folder: Path, seed: int, reference_rows: int, uneven: bool) -> Draw:
     X, y = load_wine(return_X_y=True)
-    return _random_groups(X, y, seed, reference_rows, uneven, n_sources=5, rows=10, largest=14)
+    return random_groups(X, y, seed, reference_rows, uneven, n_sources=5, rows=10, largest=14)
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -193,7 +201,7 @@ def _awa1(folder: Path, seed: int, reference_rows: int, uneven: bool) -> Draw:
     ours = ATTRIBUTES[in_development(seed)]
     y = arrays["attributes"][arrays["y"], attributes.index(ours[seed % len(ours)])].astype(int)
     X = arrays["X"].astype(np.float64)
-    return _random_groups(X, y, seed, reference_rows, uneven, n_sources=10, rows=150, largest=1000)
+    return random_groups(X, y, seed, reference_rows, uneven, n_sources=10, rows=150, largest=1000)
 
 
 def _fdu_mtl(folder: Path, seed: int, reference_rows: int, uneven: bool) -> Draw:
@@ -203,7 +211,7 @@ def _fdu_mtl(folder: Path, seed: int, reference_rows: int, uneven: bool) -> Draw
     target = 2 * (seed % 8) + (not in_development(seed))
     parts = [(X[domain == k], y[domain == k]) for k in range(domain.max() + 1)]
     others = [part for k, part in enumerate(parts) if k != target]
-    return _natural_groups(
+    return natural_groups(
         parts[target], others, seed, reference_rows, uneven, rows=100, largest=1000
     )
 
@@ -218,7 +226,7 @@ def _heart(folder: Path, seed: int, reference_rows: int, uneven: bool) -> Draw:
     # What is missing elsewhere is filled with Cleveland's typical value.
     typical = np.nanmedian(cleveland[0], axis=0)
     filled = [(np.where(np.isnan(X), typical, X), y) for X, y in [cleveland, *wards]]
-    return _natural_groups(filled[0], filled[1:], seed, reference_rows, uneven, rows=60, largest=60)
+    return natural_groups(filled[0], filled[1:], seed, reference_rows, uneven, rows=60, largest=60)
 
 
 @cache
@@ -259,7 +267,7 @@ def _contraception(folder: Path, seed: int, reference_rows: int, uneven: bool) -
         (X[mine], y[mine])
         for mine in (np.isin(member, some) & ~target for some in np.array_split(districts, 12))
     ]
-    return _natural_groups(
+    return natural_groups(
         (X[target], y[target]), groups, seed, reference_rows, uneven, rows=70, largest=80
     )
 
@@ -292,7 +300,7 @@ def _schools(
     others = ~np.isin(member, chosen)
     together = [np.isin(member, some) for some in chosen.reshape(n_sources, groups_each)]
     groups = [(X[mine], y[mine]) for mine in together]
-    return _natural_groups(
+    return natural_groups(
         (X[others], y[others]), groups, seed, reference_rows, uneven, rows=rows, largest=1000
     )
 

@@ -8,8 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from benchmarks.accuracy.data import DATA_SETS, REFERENCE, DataSet, Draw, in_development
+from benchmarks.accuracy.text import TEXT_SETS
+from benchmarks.accuracy.text_corruption import corrupt_text
 from sourcewise.corruption import corrupt_sources, feature_noise, shuffle_features, shuffle_labels
 from sourcewise.corruption.contract import Corrupted, choose_rows
 
@@ -95,6 +98,9 @@ def corrupt(draw: Draw, cell: Cell, data: DataSet, seed: int) -> tuple[Draw, lis
     n_bad = round(cell.bad * n_sources)
     if not n_bad:
         return draw, []
+    if scipy.sparse.issparse(draw.X):
+        X, y, bad = corrupt_text(draw, n_bad, cell.corruption, cell.corrupted, seed)
+        return Draw(X, y, draw.sources, draw.X_test, draw.y_test), bad
     kind = regression_kinds(draw)[cell.corruption] if data.regression else cell.corruption
     done = corrupt_sources(
         draw.X,
@@ -154,4 +160,4 @@ def _confuse_lower_half(
 
 def data_set(name: str) -> DataSet:
     """Return the data set of this name."""
-    return next(data for data in DATA_SETS if data.name == name)
+    return next(data for data in (*DATA_SETS, *TEXT_SETS) if data.name == name)

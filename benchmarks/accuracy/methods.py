@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.accuracy.data import REFERENCE, DataSet, Draw
@@ -22,6 +23,12 @@ BASELINES = {name: kind for name, kind in comparison.METHODS.items() if name != 
 METHODS = (DEFAULT, *VARIANTS, PAPER, *BASELINES, ORACLE)
 
 
+class Refusal(NamedTuple):
+    """What a method says that does not take these rows."""
+
+    said: str
+
+
 def run_methods(
     data: DataSet, draw: Draw, bad: list[str], seed: int, *, one_by_one: bool
 ) -> Iterator[dict[str, Any]]:
@@ -32,6 +39,14 @@ def run_methods(
     """
     with nullcontext() if one_by_one else changed({}):
         yield from _judged(_fitted(data, draw, bad, seed, one_by_one), data, draw, bad)
+
+
+def run_default(data: DataSet, draw: Draw, bad: list[str], seed: int) -> Iterator[dict[str, Any]]:
+    """Fit and judge the default by itself."""
+    model = _estimator(data, seed)
+    with changed({}):
+        seconds = _timed_fit(model, draw)
+    yield from _judged(iter([(DEFAULT, model, seconds)]), data, draw, bad)
 
 
 def run_simple_choices(
@@ -68,6 +83,9 @@ def _judged(
     fitted: Iterator[tuple[str, Any, float]], data: DataSet, draw: Draw, bad: list[str]
 ) -> Iterator[dict[str, Any]]:
     for name, model, seconds in fitted:
+        if isinstance(model, Refusal):
+            yield {"method": name, "error": np.nan, "refused": model.said}
+            continue
         yield {
             "method": name,
             "error": error_of(model, draw, data.regression),
@@ -87,6 +105,9 @@ def _fitted(
     one_by_one: bool,
     wanted: Collection[str] = tuple(BASELINES),
 ) -> Iterator[tuple[str, Any, float]]:
+    if scipy.sparse.issparse(draw.X):
+        yield from _fitted_to_sparse(data, draw, bad, seed, wanted)
+        return
     for name, protocol in ((DEFAULT, None), (PAPER, "paper")):
         model = _estimator(data, seed, protocol=protocol)
         seconds = _timed_fit(model, draw)
@@ -95,10 +116,7 @@ def _fitted(
         for name, model, seconds in _fixed_weights(data, draw, bad, seed):
             yield name, model, seconds if one_by_one else np.nan
         return
-    common = {"reference": REFERENCE, "random_state": seed}
-    clean_names = sorted(set(draw.sources.tolist()) - {*bad, REFERENCE})
-    models = {name: BASELINES[name](**common) for name in wanted}
-    models[ORACLE] = baselines.Oracle(clean=clean_names, **common)
+    models = _baselines(draw, bad, seed, wanted)
     if one_by_one:
         for name, model in models.items():
             yield name, model, _timed_fit(model, draw)
@@ -106,6 +124,32 @@ def _fitted(
     fit_together(models, draw.X, draw.y, sources=draw.sources)
     for name, model in models.items():
         yield name, model, np.nan
+
+
+def _baselines(draw: Draw, bad: list[str], seed: int, wanted: Collection[str]) -> dict[str, Any]:
+    """Baselines by name, and the oracle."""
+    common = {"reference": REFERENCE, "random_state": seed}
+    clean_names = sorted(set(draw.sources.tolist()) - {*bad, REFERENCE})
+    models = {name: BASELINES[name](**common) for name in wanted}
+    return {**models, ORACLE: baselines.Oracle(clean=clean_names, **common)}
+
+
+def _fitted_to_sparse(
+    data: DataSet, draw: Draw, bad: list[str], seed: int, wanted: Collection[str]
+) -> Iterator[tuple[str, Any, float]]:
+    """Fit one by one, because one that refuses sparse rows must not stop the others."""
+    models = {
+        DEFAULT: _estimator(data, seed),
+        PAPER: _estimator(data, seed, protocol="paper"),
+        **_baselines(draw, bad, seed, wanted),
+    }
+    for name, model in models.items():
+        try:
+            seconds = _timed_fit(model, draw)
+        except (TypeError, ValueError) as error:
+            yield name, Refusal(str(error)), np.nan
+        else:
+            yield name, model, seconds
 
 
 def _estimator(data: DataSet, seed: int, **options: Any) -> Any:

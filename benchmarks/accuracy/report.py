@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.accuracy import summary
-from benchmarks.accuracy.methods import DEFAULT, METHODS, ORACLE
+from benchmarks.accuracy.methods import ALL_DATA, DEFAULT, METHODS, ORACLE, PAPER, REFERENCE_ONLY
 
 HALVES = ("development", "confirmation", "both")
 
@@ -18,6 +18,40 @@ def half(results: pd.DataFrame, name: str) -> pd.DataFrame:
     if name == "both":
         return results
     return results[results["development"].astype(bool) == (name == "development")]
+
+
+def refusals(results: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Return the results without those of methods that cannot take the rows, and a table of these.
+
+    The table is empty where every method can.
+    """
+    if "refused" not in results:
+        return results, ""
+    cannot = results["refused"].notna()
+    runs = results.groupby(["data", "method"]).size()
+    rows = [
+        (
+            data,
+            method,
+            f"cannot in {len(part)} of {runs[data, method]} runs",
+            part["refused"].iloc[0],
+        )
+        for (data, method), part in results[cannot].groupby(["data", "method"], sort=False)
+    ]
+    heads = ("data", "method", "runs", "what it says")
+    return results[~cannot].drop(columns="refused"), markdown(heads, rows) if rows else ""
+
+
+def can_be_compared(results: pd.DataFrame) -> bool:
+    """Whether all those methods have results that the tables hold the default against."""
+    return {DEFAULT, PAPER, REFERENCE_ONLY, ALL_DATA, ORACLE} <= set(results["method"])
+
+
+def errors_table(results: pd.DataFrame) -> str:
+    """Mean errors of whatever methods there are, by data set."""
+    means = results.groupby(["data", "method"], sort=False)["error"].mean()
+    rows = [(data, method, f"{error:.4f}") for (data, method), error in means.items()]
+    return markdown(("data", "method", "mean error"), rows)
 
 
 def overview(results: pd.DataFrame) -> str:
@@ -37,26 +71,8 @@ def extremes(results: pd.DataFrame) -> str:
 
 
 def extremes_lines(results: pd.DataFrame) -> str:
-    """Sum up how the default compares with the simple choice that is right there."""
-    rows = []
-    for rival, bad in summary.RIGHT_CHOICE.items():
-        found = _where_right(results, rival)
-        if not len(found):
-            continue
-        broken = found["difference"] > summary.MARGIN
-        clear = broken & (found["difference"] > 2.0 * found["standard_error"])
-        rows.append(
-            (
-                f"{bad:.0%} bad: worse than {rival} by",
-                str(len(found)),
-                f"{found['difference'].mean():+.4f}",
-                f"{found['difference'].max():+.4f}",
-                str(broken.sum()),
-                str(clear.sum()),
-            )
-        )
-    heads = ("line", "cells", "mean", "worst", "broken in", "by two standard errors")
-    return markdown(heads, rows)
+    """Say what the default has to hold where one simple choice is right, and what was found."""
+    return _lines_table(summary.extreme_lines(results))
 
 
 def extremes_table(results: pd.DataFrame, beyond: float = -np.inf) -> str:
@@ -64,7 +80,7 @@ def extremes_table(results: pd.DataFrame, beyond: float = -np.inf) -> str:
     found = [
         (summary.name_of(place), rival, line.difference, line.standard_error)
         for rival in summary.RIGHT_CHOICE
-        for place, line in _where_right(results, rival).iterrows()
+        for place, line in summary.where_right(results, rival).iterrows()
     ]
     rows = [
         (cell, rival, f"{difference:+.4f} ± {error:.4f}")
@@ -72,12 +88,6 @@ def extremes_table(results: pd.DataFrame, beyond: float = -np.inf) -> str:
         if difference > beyond
     ]
     return markdown(("cell", "compared with", "difference"), rows)
-
-
-def _where_right(results: pd.DataFrame, rival: str) -> pd.DataFrame:
-    """Compare with a simple choice in the cells in which it is the right one."""
-    comparison = summary.compare_with(results, rival)
-    return comparison[comparison.index.get_level_values("bad") == summary.RIGHT_CHOICE[rival]]
 
 
 def lines_by_half(results: pd.DataFrame) -> list[str]:
@@ -93,6 +103,10 @@ def lines_by_half(results: pd.DataFrame) -> list[str]:
 
 def lines_table(results: pd.DataFrame) -> str:
     """Say what the default has to hold, and what was found."""
+    return _lines_table(summary.lines(results))
+
+
+def _lines_table(lines: list[summary.Line]) -> str:
     rows = [
         (
             line.promise,
@@ -102,7 +116,7 @@ def lines_table(results: pd.DataFrame) -> str:
             f"{line.broken_in} of {line.of}" if line.where else "",
             line.where if np.isfinite(line.found) else "",
         )
-        for line in summary.lines(results)
+        for line in lines
     ]
     return markdown(("line", "at most", "found", "held", "broken in", "worst cell"), rows)
 

@@ -30,7 +30,7 @@ KEY = ["data", "corruption", "bad", "corrupted", "reference", "uneven", "seed"]
 
 # What a result depends on; pages may change under a run that is resumed.
 CODE = ("core", "estimators", "baselines", "corruption")
-DESIGN = ("data.py", "design.py", "methods.py", "variants.py")
+DESIGN = ("data.py", "design.py", "methods.py", "text.py", "text_corruption.py", "variants.py")
 
 Run = tuple[Cell, int]
 # Fits and judges some methods on the draw of one run.

@@ -1,7 +1,7 @@
 """The default with one part of it changed: what each part is worth.
 
 ``python -m benchmarks.accuracy --variants`` runs these on the development half of the grid, where
-choices may be made; ``--variants combined.pulled doublings`` runs half and double of the constants
+choices may be made; ``--variants pulled doublings`` runs half and double of the constants
 of these names. Every number of `sourcewise.core.choices` can be named.
 """
 
@@ -21,15 +21,13 @@ from sourcewise.core.weights import theory_trade_off
 # takes a third less time.
 TOL = 1e-5
 
-# Options of the estimator are under their own names, choices of `sourcewise.core.choices` too,
-# those of the combined discrepancy behind "combined.".
+# Options of the estimator are under their own names, choices of `sourcewise.core.choices` too.
 OPTIONS = ("discrepancy",)
 VARIANTS: dict[str, dict[str, Any]] = {
     "local models only": {"discrepancy": "local"},
-    "without pull": {"combined.pulled": 0.0},
-    "without agreement": {"combined.missed": 0.0},
-    "without the source's own model": {"combined.failed": 0.0},
-    "without features": {"combined.farness": 0.0},
+    "without pull": {"pulled": 0.0},
+    "without agreement": {"missed": 0.0},
+    "without features": {"farness": 0.0},
     "the best pair alone": {"averaged": False},
     "shares by Bayes' rule": {"joint": 0.0},
     "shares by stacking": {"joint": 1.0},
@@ -45,13 +43,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def constants() -> dict[str, float]:
     """Every number among the choices, by the name that ``--variants`` takes."""
-    found = {}
-    for prefix, part in (("", DEFAULT), ("combined.", DEFAULT.combined)):
-        for field in fields(part):  # type: ignore[arg-type]
-            value = getattr(part, field.name)
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
-                found[prefix + field.name] = value
-    return found
+    values = {field.name: getattr(DEFAULT, field.name) for field in fields(DEFAULT)}
+    return {
+        name: value
+        for name, value in values.items()
+        if isinstance(value, (int, float)) and not isinstance(value, bool)
+    }
 
 
 def half_and_double(names: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -68,9 +65,8 @@ def half_and_double(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 def with_changes(changes: dict[str, Any]) -> Choices:
     """Return the default's choices with some of them changed."""
-    combined = {k.removeprefix("combined."): v for k, v in changes.items() if "." in k}
-    own = {k: v for k, v in changes.items() if "." not in k and k not in OPTIONS}
-    return replace(DEFAULT, **own, combined=replace(DEFAULT.combined, **combined))
+    own = {name: value for name, value in changes.items() if name not in OPTIONS}
+    return replace(DEFAULT, **own)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from sourcewise.estimators import (
 )
 from sourcewise.persistence import load, save
 from sourcewise.report import SourceReport
+from sourcewise.tables import TableModel
 
 __version__ = "0.1.0"
 
@@ -21,6 +22,7 @@ __all__ = [
     "SourceReport",
     "SourceWeightedClassifier",
     "SourceWeightedRegressor",
+    "TableModel",
     "WeightPath",
     "estimate_discrepancies",
     "generalization_bound",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date, time, timedelta
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-SPARSE = (
-    "X is a sparse matrix, which the default learner does not take; pass X.toarray(), or an "
-    "estimator= that takes sparse data."
-)
 NAMES_MIXED = (
     "The column names of X are of several kinds ({one!r} is {kind_one}, {other!r} is "
     "{kind_other}); make all of them strings, as X.columns.astype(str) does."
+)
+SPARSE_AROUND = (
+    "Column {column!r} of X is sparse around the value {value!r}, not around zero; pass "
+    "X.sparse.to_dense(), or make it pandas.SparseDtype(float, 0)."
 )
 TEXT_COLUMN = (
     "Column {column!r} of X holds text ({value!r}), and the default learner wants numbers; encode "
@@ -27,16 +27,50 @@ DATE_COLUMN = (
 )
 
 
+SOURCES_NAME = (
+    "sources={name!r} names a column, and X is no frame with columns but of type {kind}; pass one "
+    "name of a source for each row."
+)
+SOURCES_NO_COLUMN = "X has no column {name!r} to take the sources from{hint}"
+
+
 def check_container(X: Any) -> None:
-    """Refuse what its numbers alone do not show: sparse rows, dates, columns of mixed names."""
-    if scipy.sparse.issparse(X):
-        raise ValueError(SPARSE)
+    """Refuse what its numbers alone do not show: dates, mixed names, columns sparse around 1."""
     check_column_names(X)
     if isinstance(X, np.ndarray) and _holds_dates(X.dtype):
         raise ValueError(DATE_COLUMN.format(column=0))
     for name, column in _columns(X) if hasattr(X, "columns") else ():
         if _holds_dates(column.dtype):
             raise ValueError(DATE_COLUMN.format(column=name))
+    _check_sparse_columns(X)
+
+
+def _check_sparse_columns(X: Any) -> None:
+    """Refuse a pandas frame of sparse columns that are not sparse around zero."""
+    if not hasattr(X, "sparse"):  # which frames have whose columns are all sparse
+        return
+    for name, dtype in zip(X.columns, X.dtypes, strict=True):
+        if dtype.fill_value != 0:
+            raise ValueError(SPARSE_AROUND.format(column=name, value=dtype.fill_value))
+
+
+def split_off(X: Any, name: str) -> tuple[Any, Any]:
+    """Return a frame without a column, and the column."""
+    names = list(getattr(X, "columns", ()))
+    if not names or isinstance(X, np.ndarray):
+        raise ValueError(SOURCES_NAME.format(name=name, kind=type(X).__name__))
+    if name not in names:
+        close = get_close_matches(name, [str(other) for other in names], n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else "."
+        raise ValueError(SOURCES_NO_COLUMN.format(name=name, hint=hint))
+    return without_column(X, name), X[name]
+
+
+def without_column(X: Any, name: str | None) -> Any:
+    """Return a frame without a column, if it is one and has it."""
+    if name is None or name not in list(getattr(X, "columns", ())):
+        return X
+    return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name)
 
 
 def check_column_names(X: Any) -> None:

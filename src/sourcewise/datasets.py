@@ -29,6 +29,12 @@ class VendorDigits:
         Rows of no vendor, correctly labelled.
     spoiled : dict
         Bad vendors and what is wrong with their labels.
+
+    Examples
+    --------
+    >>> from sourcewise.datasets import vendor_digits
+    >>> sorted(vendor_digits(n_bad=2, kind="flipped").spoiled.values())
+    ['flipped', 'flipped']
     """
 
     X: np.ndarray

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,3 +46,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     """Write a file whole or not at all."""
     with staged(path) as (temporary,):
         temporary.write_bytes(content)
+
+
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural(steps: Sequence[str]) -> list[list[tuple[int, int, str]]]:
+    """Sort the steps of a path so that ``part-10`` comes behind ``part-9``."""
+    return [
+        [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(step)]
+        for step in steps
+    ]

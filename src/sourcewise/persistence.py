@@ -3,7 +3,8 @@
 A model file is a zip archive as skops writes it, plus one member of ours, ``sourcewise.json``, with
 the number of the format and the versions that wrote it. Loading reads the file once and then asks,
 in this order: is it a zip archive whose members are stored as they are (nothing can expand), is the
-format one we know, is every type in it one we or the caller trust. Only then is an object built.
+format one we know, is building it cheap (``archives.py``), is every type in it one we or the caller
+trust. Only then is an object built, and checked whole (``loaded.py``) before it is returned.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from sourcewise.archives import check_proportion, only_stores, store_within
+from sourcewise.extras import how_to_install
 from sourcewise.files import NO_FOLDER, write_atomically
+from sourcewise.loaded import check_loaded
 from sourcewise.portable import Portable, is_ours
 
 FORMAT = 1
@@ -51,26 +55,35 @@ TRUSTED_TYPES = (
     "sourcewise.core.discrepancy.result.Witness",
     "sourcewise.estimators.classifier.SourceWeightedClassifier",
     "sourcewise.core.discrepancy.agreement.Agreement",
+    "sourcewise.core.discrepancy.any_model.AnyModelFindings",
     "sourcewise.core.discrepancy.combined.Findings",
     "sourcewise.core.discrepancy.combined.Look",
     "sourcewise.core.discrepancy.features.FeatureDistances",
     "sourcewise.core.discrepancy.local.LocalFindings",
+    "sourcewise.core.discrepancy.methods.BothFindings",
     "sourcewise.core.discrepancy.methods.LinearFindings",
     "sourcewise.core.discrepancy.methods.Measured",
     "sourcewise.core.discrepancy.permutation.PValues",
+    "sourcewise.core.discrepancy.power.LabelTest",
     "sourcewise.core.discrepancy.pull.Pulls",
     "sourcewise.core.discrepancy.separation.SeparationFindings",
-    "sourcewise.estimators.pool.FeatureMap",
+    "sourcewise.estimators.averaged.AveragedClassifier",
+    "sourcewise.estimators.averaged.AveragedRegressor",
+    "sourcewise.estimators.averaged.Member",
+    "sourcewise.estimators.feature_map.FeatureMap",
+    "sourcewise.estimators.filled_rows.FilledRows",
+    "sourcewise.estimators.fitting.ToldSources",
     "sourcewise.estimators.regressor.SourceWeightedRegressor",
     "sourcewise.estimators.rows.Rows",
     "sourcewise.estimators.rows.Training",
     "sourcewise.estimators.selection.Selection",
+    "sourcewise.tables.bad_rows.SkippedRows",
     "sourcewise.tables.model.TableModel",
-    "sourcewise.tables.preprocessing.ColumnRule",
     "sourcewise.tables.preprocessing.TablePreprocessor",
+    "sourcewise.tables.rules.ColumnRule",
 )
 
-SKOPS_MISSING = "Saving and loading models needs skops: pip install 'sourcewise[save]'."
+SKOPS_MISSING = "Saving and loading models needs skops: {how}."
 NOT_AN_ESTIMATOR = (
     "save takes a fitted sourcewise estimator, or a Pipeline with one in it; got {kind}."
 )
@@ -146,7 +159,7 @@ def save(model: Any, path: str | os.PathLike[str], *, include_data: bool = False
     kind = type(model).__name__
     portable = Portable(include_data)(model)
     try:
-        buffer = io.BytesIO(skops.dumps(portable, compression=ZIP_STORED))
+        buffer = io.BytesIO(store_within(skops.dumps(portable, compression=ZIP_STORED)))
     except Exception as error:  # whatever a foreign object raises when it is taken apart
         raise ValueError(NOT_SAVEABLE.format(kind=kind, error=error)) from error
     lost = [name for name in _foreign_types(buffer.getvalue(), ()) if not _importable(name)]
@@ -193,12 +206,16 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     content = _read(path)
     versions = _check_archive(content, path)
     with _explained(path, versions):
+        check_proportion(content)
         unknown = _foreign_types(content, names)
     if unknown:
         raise ValueError(UNKNOWN_TYPES.format(path=path, names=_listed(unknown)))
     with _explained(path, versions):
         model = skops.loads(content, trusted=[*TRUSTED_TYPES, *names])
-    if not _ours_in(model):
+        ours = _ours_in(model)
+        for part in ours:
+            check_loaded(part)
+    if not ours:
         raise ValueError(NOT_A_MODEL.format(path=path))
     return model
 
@@ -246,6 +263,8 @@ def _explained(path: Path, versions: dict[str, str]) -> Iterator[None]:
     """
     try:
         yield
+    except MemoryError:
+        raise
     except Exception as error:
         gone = isinstance(error, AttributeError) and isinstance(error.obj, ModuleType)
         if gone or isinstance(error, ImportError):
@@ -261,6 +280,8 @@ def _explained(path: Path, versions: dict[str, str]) -> Iterator[None]:
 def _read(path: Path) -> bytes:
     if path.is_dir():
         raise ValueError(IS_FOLDER.format(path=path))
+    if path.exists() and not path.is_file():  # a device may have no end
+        raise ValueError(NOT_A_MODEL.format(path=path))
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -281,9 +302,7 @@ def _check_archive(content: bytes, path: Path) -> dict[str, str]:
         members = archive.infolist()
         header_size = max((m.file_size for m in members if m.filename == HEADER), default=None)
         # save stores members as they are. Whatever expands, or is counted twice, is a zip bomb.
-        stored = all(member.compress_type == ZIP_STORED for member in members)
-        total = sum(member.file_size for member in members)
-        if header_size is None or not stored or total > len(content):
+        if header_size is None or not only_stores(archive, len(content)):
             raise ValueError(NOT_A_MODEL.format(path=path))
         header: Any = None
         with _explained(path, _versions()):
@@ -359,5 +378,5 @@ def _skops() -> Any:
     try:
         import skops.io
     except ImportError as error:
-        raise ImportError(SKOPS_MISSING) from error
+        raise ImportError(SKOPS_MISSING.format(how=how_to_install("save"))) from error
     return skops.io

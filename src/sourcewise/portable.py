@@ -13,6 +13,11 @@ NOT_ROWS = (
     "holds arrays only; save without include_data, or fit on an array."
 )
 
+NOT_HERE = (
+    "include_data=True cannot store the training rows, because they are not here: the model was "
+    "fitted to sources elsewhere; save without include_data."
+)
+
 
 def is_ours(model: Any) -> bool:
     """Whether an estimator is one of ours, or derived from one."""
@@ -78,9 +83,13 @@ class Portable:
         if name == "_training" and value is not None:
             if not self.include_data:
                 return None
+            if value.elsewhere:
+                raise ValueError(NOT_HERE)
             frame = _frame_in(value)
             if frame is not None:
                 raise ValueError(NOT_ROWS.format(kind=type(frame).__name__))
+        if name == "_row_codes" and not self.include_data:
+            return None
         if name == "estimator" and isinstance(value, BaseEstimator):
             # A template: if it happens to be fitted, what it has learnt does not belong in here.
             return clone(value)

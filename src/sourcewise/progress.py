@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
+from sourcewise.extras import how_to_install
+
+BARS_NEED = "verbose=True shows progress bars, which need rich: {how}."
 Listener = Callable[[str, int, int], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("sourcewise_progress", default=None)
@@ -26,6 +29,17 @@ def report_progress(stage: str, done: int = 0, total: int = 0) -> None:
     listener = _listener.get()
     if listener is not None:
         listener(stage, done, total)
+
+
+def bars(wanted: bool) -> AbstractContextManager[None]:
+    """Show progress bars for all that happens inside, if they are wanted and nobody listens yet."""
+    if not wanted or _listener.get() is not None:
+        return nullcontext()
+    try:
+        from sourcewise.progress_bars import verbose_bars
+    except ModuleNotFoundError as error:
+        raise ImportError(BARS_NEED.format(how=how_to_install("cli"))) from error
+    return verbose_bars()
 
 
 def counter(stage: str, total: int) -> Callable[[int], None]:

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from sourcewise.core.discrepancy.methods import DISCREPANCIES
+from sourcewise.core.sparse_rows import canonical
 
 REFERENCE_MISSING = (
     "The reference {reference!r} is not among the sources{hint}; pass reference=<one of the names "
@@ -47,6 +48,7 @@ SOURCE_UNHASHABLE = (
     "Row {row} has the source {value!r}, which cannot be a name; use texts, numbers or tuples."
 )
 SOURCE_UNKNOWN = "The model has no source {source!r}; name one of model.sources_ for every row."
+SOURCES_WANTED = "row_weights takes the name of every row's source, one a row; got {got}."
 SOURCE_EMPTY = (
     "Source {source!r} has no rows of positive sample weight; drop it or check sample_weight."
 )
@@ -72,23 +74,56 @@ LABEL_NOT_NUMBER = (
     "Source {source!r} has the label {label!r}, which is not a number; correct it or use "
     "SourceWeightedClassifier for classes."
 )
+LABELS_AS_OBJECTS = (
+    "Unknown label type: the labels are Python objects of the type {kinds}, of which classes "
+    "cannot be made; make them all text (y.astype(str)) or all whole numbers (y.astype(int))."
+)
 LABELS_MISSING = "This {model} estimator requires y to be passed, but the target y is None."
 LENGTHS_DIFFER = "X has {rows} rows and {what} has {length}; give one for each row."
 WEIGHTS_ALL_ZERO = "All sample weights are zero; give at least the reference rows some weight."
 WEIGHT_NEGATIVE = "Sample weights must not be negative; the smallest is {value}."
 NO_SAMPLE_WEIGHT = (
     "{estimator} does not take sample_weight in fit, so source weights would be ignored; use an "
-    "estimator that does (LogisticRegression, HistGradientBoostingClassifier, ...) or leave "
-    "estimator=None."
+    "estimator that does (LogisticRegression, HistGradientBoostingClassifier, ...), pass "
+    "via='resample' to have rows drawn by weight, or leave estimator=None."
+)
+PARTS_WITHOUT_WEIGHT = (
+    "{estimator} hands no sample_weight to its parts, so source weights would be ignored; pass one "
+    "of the parts as estimator, a {estimator} of models of ours with one part each, or "
+    "via='resample' to have rows drawn by weight."
+)
+LABELS_NOT_NUMBERED = (
+    "{estimator} takes the labels 0, 1, ... only, and these are {labels}; number them, "
+    "y = numpy.unique(y, return_inverse=True)[1], and look names up in what unique returns first."
 )
 NEEDS_NUMBERS = (
     "discrepancy={discrepancy!r} compares rows of numbers, which X is not ({problem}); use "
     "discrepancy='local' or turn the columns into numbers."
 )
+SPARSE_PAIR = (
+    "{option} compares at most {most} sparse rows of a source and the reference together, and "
+    "source {source!r} makes that {rows}; {instead}, or pass X.toarray() where columns are few."
+)
+COMPLEX_FEATURES = "X holds complex numbers; pass real ones."
+BROKEN_SPARSE = "X is a broken sparse matrix ({problem}); make it again from rows and columns."
+SPARSE_VECTOR = (
+    "{what} is a sparse matrix; pass one value a row, as {what}.toarray().ravel() gives."
+)
+SPARSE_SOURCE = (
+    "Source {source!r} comes as sparse rows, and the model was fitted to an array; pass "
+    "X.toarray(), or fit again with all rows sparse."
+)
 NOT_A_TRADE_OFF = "A model is trained at a trade-off that is not negative; got {value!r}."
 BAD_TRADE_OFF = "trade_off must be 'cv', 'theory' or a number that is not negative; got {value!r}."
 BAD_DISCREPANCY = "discrepancy must be one of {known}; got {value!r}."
+BAD_VIA = "via must be 'weights' or 'resample'; got {value!r}."
+WHOLE_NUMBERS = (
+    "The targets are whole numbers, {found} different ones, and are taken for classes; "
+    "task='regression' takes them for quantities, task='classification' silences this."
+)
+BAD_SCALING = "scaling must be 'auto', 'standard' or 'keep'; got {value!r}."
 BAD_PROTOCOL = "protocol must be None or 'paper'; got {value!r}."
+BAD_STRICT = "strict must be True or False; got {value!r}."
 BAD_CV = "cv must be a whole number of folds, at least 3; got {value!r}."
 BAD_SPLITS = "n_splits must be a whole number of folds, at least 2; got {value!r}."
 SPLITTER_NEEDS_SOURCES = (
@@ -101,6 +136,18 @@ NO_DATA_KEPT = (
 NO_DATA_FOR_TRADE_OFF = (
     "The model keeps no training data (keep_data=False, or it was saved without), so it cannot be "
     "trained at another trade-off; fit again with trade_off=<the number>."
+)
+ROWS_ELSEWHERE = (
+    "fit_sources trains the default learner only, because {estimator} would need all rows in one "
+    "place; leave estimator=None, and train it where the rows are on the weights that are found."
+)
+CONSTANT_COLUMN = (
+    "protocol='paper' cannot tell whether a column that is constant in the reference is so in rows "
+    "elsewhere; drop the column."
+)
+NO_ADDING_ELSEWHERE = (
+    "This model was fitted to sources elsewhere (fit_sources), so one cannot be added by its rows; "
+    "put it beside the other sources and call fit_sources again."
 )
 ESTIMATOR_CLASS = "estimator must be an instance: pass {estimator}(), not the class {estimator}."
 NOT_AN_ESTIMATOR = "estimator must be None or a scikit-learn estimator; got {value!r}."
@@ -119,7 +166,15 @@ def check_trade_off(value: Any) -> None:
         raise ValueError(NOT_A_TRADE_OFF.format(value=value))
 
 
-def check_options(*, discrepancy: Any, trade_off: Any, cv: Any, protocol: Any) -> None:
+def check_options(
+    *,
+    discrepancy: Any,
+    trade_off: Any,
+    cv: Any,
+    protocol: Any,
+    scaling: Any,
+    strict: Any = False,
+) -> None:
     """Check constructor parameters that are not scikit-learn's own."""
     if not isinstance(discrepancy, str) or discrepancy not in DISCREPANCIES:
         raise ValueError(
@@ -131,8 +186,12 @@ def check_options(*, discrepancy: Any, trade_off: Any, cv: Any, protocol: Any) -
         raise ValueError(BAD_TRADE_OFF.format(value=trade_off))
     if protocol not in (None, "paper"):
         raise ValueError(BAD_PROTOCOL.format(value=protocol))
+    if not isinstance(scaling, str) or scaling not in ("auto", "standard", "keep"):
+        raise ValueError(BAD_SCALING.format(value=scaling))
     if not _is_whole(cv, at_least=3):
         raise ValueError(BAD_CV.format(value=cv))
+    if not isinstance(strict, bool | np.bool_):
+        raise ValueError(BAD_STRICT.format(value=strict))
 
 
 def check_n_splits(n_splits: Any) -> None:
@@ -146,8 +205,10 @@ def _is_whole(value: Any, *, at_least: int) -> bool:
     return whole and value >= at_least
 
 
-def check_learner(estimator: Any, *, classifier: bool) -> None:
+def check_learner(estimator: Any, *, classifier: bool, via: Any = "weights") -> None:
     """Refuse an estimator of the wrong kind, or one that would ignore the weights."""
+    if via not in ("weights", "resample"):
+        raise ValueError(BAD_VIA.format(value=via))
     if isinstance(estimator, type):
         raise ValueError(ESTIMATOR_CLASS.format(estimator=estimator.__name__))
     if not hasattr(estimator, "fit"):
@@ -158,8 +219,34 @@ def check_learner(estimator: Any, *, classifier: bool) -> None:
     if not classifier and not is_regressor(estimator):
         raise ValueError(REGRESSOR_WANTED.format(estimator=name))
     last = final_step(estimator)
-    if not takes_sample_weight(last):
-        raise ValueError(NO_SAMPLE_WEIGHT.format(estimator=type(last).__name__))
+    if via == "weights" and not takes_sample_weight(last):
+        parts = type(last).__name__.startswith(("Voting", "Stacking"))
+        sentence = PARTS_WITHOUT_WEIGHT if parts else NO_SAMPLE_WEIGHT
+        raise ValueError(sentence.format(estimator=type(last).__name__))
+
+
+def check_numbered(estimator: Any, classes: np.ndarray) -> None:
+    """Refuse labels other than 0, 1, ... for an estimator that takes no others."""
+    last = final_step(estimator)
+    numbered = classes.dtype.kind in "iu" and (classes == np.arange(len(classes))).all()
+    if type(last).__module__.startswith("xgboost.") and not numbered:
+        raise ValueError(
+            LABELS_NOT_NUMBERED.format(
+                estimator=type(last).__name__, labels=", ".join(map(repr, classes.tolist()[:5]))
+            )
+        )
+
+
+def check_own_learner(estimator: Any) -> None:
+    """Refuse an estimator that needs all rows in one place."""
+    if estimator is not None:
+        raise ValueError(ROWS_ELSEWHERE.format(estimator=type(estimator).__name__))
+
+
+def check_no_constant(found: bool) -> None:
+    """Refuse a constant column under a protocol that adds one unless all rows have one."""
+    if found:
+        raise ValueError(CONSTANT_COLUMN)
 
 
 def final_step(estimator: Any) -> Any:
@@ -181,6 +268,8 @@ def takes_sample_weight(estimator: Any) -> bool:
 
 def check_source_names(sources: Any, n_rows: int) -> tuple[list[Any], np.ndarray]:
     """Names in order of first appearance, and each row's position among them."""
+    if scipy.sparse.issparse(sources):
+        raise ValueError(SPARSE_VECTOR.format(what="sources"))
     values = _plain_array(sources)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values.ravel()
@@ -223,6 +312,26 @@ def check_source_positions(sources: Any, names: list[Any]) -> np.ndarray:
     raise ValueError(SOURCE_UNKNOWN.format(source=unknown[0]))
 
 
+def check_known_sources(sources: Any, names: list[Any]) -> np.ndarray:
+    """Position of each row's source among the names of a fitted model, from names."""
+    values = _plain_array(sources)
+    if values.ndim != 1:
+        raise ValueError(SOURCES_WANTED.format(got=repr(sources)[:60]))
+    position = {name: k for k, name in enumerate(names)}
+    try:
+        return np.array([position[value] for value in values.tolist()], dtype=np.intp)
+    except (KeyError, TypeError):
+        unknown = next(v for v in values.tolist() if not _is_known(v, position))
+        raise ValueError(SOURCE_UNKNOWN.format(source=unknown)) from None
+
+
+def _is_known(value: Any, position: dict[Any, int]) -> bool:
+    try:
+        return value in position
+    except TypeError:
+        return False
+
+
 def _plain_array(sources: Any) -> np.ndarray:
     if hasattr(sources, "to_numpy"):
         return np.asarray(sources.to_numpy())
@@ -252,6 +361,14 @@ def warn_without_sources(reference: Any) -> None:
         warnings.warn(SOURCES_NOT_GIVEN.format(reference=reference), UserWarning, stacklevel=4)
 
 
+def warn_of_whole_numbers(y: Any) -> None:
+    """Warn that whole numbers are taken for classes, which they may not be."""
+    values = np.asarray(y)
+    if values.dtype.kind in "iuf":
+        found = len(np.unique(values))
+        warnings.warn(WHOLE_NUMBERS.format(found=found), UserWarning, stacklevel=4)
+
+
 def check_reference(names: list[Any], reference: Any) -> int:
     """Position of the reference among the names."""
     if isinstance(reference, np.ndarray):
@@ -275,35 +392,50 @@ def check_reference_size(n_rows: int, cv: int, reference: Any, *, parameter: str
         )
 
 
-def check_finite(X: np.ndarray, codes: np.ndarray, names: list[Any], columns: Any) -> None:
+def check_finite(X: Any, codes: np.ndarray, names: list[Any], columns: Any) -> None:
     """Name the source and the column of the first NaN or infinity."""
+    values = stored_values(X)
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=np.float64)):
+        if np.isfinite(values.sum(dtype=np.float64)):
             return
-    bad = ~np.isfinite(X)
+    bad = ~np.isfinite(values)
     if not bad.any():
         return
-    row, column = np.argwhere(bad)[0]
-    what = "NaN" if np.isnan(X[row, column]) else "infinity"
-    same = codes == codes[row]
+    rows, at = _places(X, bad)
+    what = "NaN" if np.isnan(X[rows[0], at[0]]) else "infinity"
+    same = (codes[rows] == codes[rows[0]]) & (at == at[0])
     raise ValueError(
         NOT_FINITE.format(
-            source=names[codes[row]],
+            source=names[codes[rows[0]]],
             what=what,
-            column=column_name(columns, int(column)),
-            count=int(bad[same, column].sum()),
+            column=column_name(columns, int(at[0])),
+            count=int(same.sum()),
         )
     )
 
 
-def check_reference_magnitude(X: np.ndarray, name: Any, columns: Any) -> None:
+def stored_values(X: Any) -> np.ndarray:
+    """All numbers of an array, or those of a csr matrix that are stored."""
+    return np.asarray(X.data if scipy.sparse.issparse(X) else X)
+
+
+def _places(X: Any, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and columns of some stored values, row by row."""
+    if not scipy.sparse.issparse(X):
+        rows, at = np.nonzero(chosen)
+        return rows, at
+    entries = np.flatnonzero(chosen)
+    return np.searchsorted(X.indptr, entries, side="right") - 1, X.indices[entries]
+
+
+def check_reference_magnitude(X: Any, name: Any, columns: Any) -> None:
     """Name the column of the first trusted number that is too large to be squared and summed."""
-    codes = np.zeros(len(X), dtype=np.intp)
+    codes = np.zeros(X.shape[0], dtype=np.intp)
     check_magnitude(X, codes, [name], columns, limit=1e150, message=REFERENCE_TOO_LARGE)
 
 
 def check_magnitude(
-    X: np.ndarray,
+    X: Any,
     codes: np.ndarray,
     names: list[Any],
     columns: Any,
@@ -311,9 +443,10 @@ def check_magnitude(
     message: str = TOO_LARGE,
 ) -> None:
     """Name the source and the column of the first number too large to be squared and summed."""
-    large = np.abs(X) > np.float64(limit)  # the limit may be too large for single precision
+    # The limit may be too large for single precision.
+    large = np.abs(stored_values(X)) > np.float64(limit)
     if large.any():
-        row, column = np.argwhere(large)[0]
+        row, column = (found[0] for found in _places(X, large))
         raise ValueError(
             message.format(
                 source=names[codes[row]],
@@ -335,6 +468,8 @@ def check_sample_weight(
     """Row weights, none negative, some positive in every source."""
     if sample_weight is None:
         return None
+    if scipy.sparse.issparse(sample_weight):
+        raise ValueError(SPARSE_VECTOR.format(what="sample_weight"))
     if not np.any(np.asarray(sample_weight)):
         raise ValueError(WEIGHTS_ALL_ZERO)
     weight: np.ndarray = _check_sample_weight(sample_weight, X, dtype=np.float64)
@@ -368,9 +503,11 @@ def check_labels_known(
 
 
 def check_targets_given(y: Any, model: str) -> None:
-    """Labels are not optional."""
+    """Labels are not optional, and not sparse."""
     if y is None:
         raise ValueError(LABELS_MISSING.format(model=model))
+    if scipy.sparse.issparse(y):
+        raise ValueError(SPARSE_VECTOR.format(what="y"))
 
 
 def check_same_length(X: Any, y: np.ndarray) -> None:
@@ -395,6 +532,13 @@ def check_targets(
         what = "NaN" if np.isnan(y[row]) else "infinity"
         raise ValueError(LABEL_NOT_FINITE.format(source=names[codes[row]], what=what))
     return y
+
+
+def check_classes(y: np.ndarray) -> None:
+    """Labels in an array of objects have to be text, so that they can be sorted."""
+    if y.dtype == object and not all(isinstance(label, str) for label in y.tolist()):
+        kinds = " and ".join(sorted({type(label).__name__ for label in y.tolist()}))
+        raise ValueError(LABELS_AS_OBJECTS.format(kinds=kinds))
 
 
 def _as_numbers(y: np.ndarray, codes: np.ndarray, names: list[Any]) -> np.ndarray:
@@ -433,6 +577,42 @@ def check_source_columns(
         raise ValueError(SOURCE_COLUMNS.format(source=name, problem=problem))
 
 
+def check_same_kind(X: Any, name: Any, *, like: Any) -> None:
+    """Check that checked rows of a source can be put below the model's: sparse ones not any."""
+    if scipy.sparse.issparse(X) and isinstance(like, np.ndarray):
+        raise ValueError(SPARSE_SOURCE.format(source=name))
+
+
+def check_sparse_pairs(
+    X: Any,
+    counts: np.ndarray,
+    names: list[Any],
+    reference: int,
+    *,
+    discrepancy: str | None,
+    most: int,
+) -> None:
+    """Check that a linear discrepancy can compare every source's sparse rows with the reference.
+
+    ``discrepancy`` is None where the paper's protocol has chosen it.
+    """
+    if not scipy.sparse.issparse(X) or len(counts) < 2:
+        return
+    together = counts + counts[reference]
+    together[reference] = 0
+    largest = int(together.argmax())
+    if together[largest] > most:
+        raise ValueError(
+            SPARSE_PAIR.format(
+                option=f"discrepancy={discrepancy!r}" if discrepancy else "protocol='paper'",
+                instead="use discrepancy='combined' or 'local'" if discrepancy else "leave it out",
+                most=most,
+                source=names[largest],
+                rows=int(together[largest]),
+            )
+        )
+
+
 def _other_columns(X: Any, like: Any, n_features: int | None, columns: Any) -> str | None:
     given = [str(c) for c in X.columns] if hasattr(X, "columns") else None
     if given is not None and columns is not None and given != list(columns):
@@ -454,14 +634,37 @@ def _full_name(container: Any) -> str:
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 
-def numeric_matrix(X: Any, discrepancy: str) -> np.ndarray:
-    """Two-dimensional float array; NaN and infinity are left for :func:`check_finite`."""
+def numeric_matrix(X: Any, discrepancy: str) -> Any:
+    """Array or csr matrix of floats; NaN and infinity are left for :func:`check_finite`."""
     try:
-        matrix: np.ndarray = check_array(X, dtype=(np.float64, np.float32), ensure_all_finite=False)
+        matrix = check_array(
+            X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False
+        )
     except (TypeError, ValueError) as error:
         problem = str(error).splitlines()[0].rstrip(".")
         raise ValueError(NEEDS_NUMBERS.format(discrepancy=discrepancy, problem=problem)) from error
-    return matrix
+    return sound_rows(matrix)
+
+
+def check_real(X: Any) -> None:
+    """Refuse a sparse matrix of complex numbers; of arrays scikit-learn says so in a sentence."""
+    if scipy.sparse.issparse(X) and X.dtype.kind == "c":
+        raise ValueError(COMPLEX_FEATURES)
+
+
+def sound_rows(X: Any) -> Any:
+    """Return arrays as they are, and sparse rows as floats, sorted and without duplicates.
+
+    Of frames of truth values scikit-learn makes a sparse matrix of truth values.
+    """
+    if not scipy.sparse.issparse(X):
+        return X
+    try:
+        X.check_format(full_check=True)
+    except ValueError as error:
+        problem = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(BROKEN_SPARSE.format(problem=problem)) from error
+    return canonical(X if X.dtype.kind == "f" else X.astype(np.float64))
 
 
 def indexable_rows(X: Any) -> Any:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.audit.expected_errors import (
@@ -34,7 +35,7 @@ def run(training, **how):
 
 @pytest.mark.parametrize("classification", [True, False])
 def test_ends_and_middle(classification):
-    training = table(classification)
+    training = table(classification, n=(150, 150, 150))
     X, y = training.X.copy(), training.y.copy()
     found = run(training)
     assert np.array_equal(training.X, X)
@@ -42,7 +43,7 @@ def test_ends_and_middle(classification):
     result = compare_errors(found, classification)
     errors = {m.name: m.error for m in result.methods}
     assert errors[SOURCEWISE] < errors[EVERYTHING]
-    assert result.rows == 60
+    assert result.rows == 150
     everything = next(d for d in result.differences if d.name == EVERYTHING)
     assert everything.high < 0
     assert everything.error == pytest.approx(errors[SOURCEWISE] - errors[EVERYTHING])
@@ -66,13 +67,41 @@ def test_the_only_row_of_a_class_is_never_held_out():
     assert compare_errors(found, True).rows == 59
 
 
+def alike(losses):
+    return HeldOut(dict.fromkeys((REFERENCE_ONLY, EVERYTHING, SOURCEWISE), losses), losses)
+
+
 def test_wilson_by_hand():
-    losses = np.zeros(50)
-    losses[:5] = 1.0
-    result = compare_errors(
-        HeldOut(dict.fromkeys((REFERENCE_ONLY, EVERYTHING, SOURCEWISE), losses), losses), True
-    )
-    # Wilson 1927; values from R's prop.test(5, 50, correct = FALSE).
-    assert result.methods[0].low == pytest.approx(0.04347588, abs=1e-6)
-    assert result.methods[0].high == pytest.approx(0.21360227, abs=1e-6)
+    # Of 90 rows in five folds 40 count.
+    losses = np.zeros(90)
+    losses[:9] = 1.0
+    result = compare_errors(alike(losses), True)
+    # Wilson 1927, written out for a tenth of 40 rows.
+    z, n, p = 1.959964, 40, 0.1
+    root = z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    ends = [(p + z**2 / (2 * n) + sign * root) / (1 + z**2 / n) for sign in (-1, 1)]
+    assert [result.methods[0].low, result.methods[0].high] == pytest.approx(ends, abs=1e-9)
     assert result.differences[0].error == 0.0
+
+
+def test_models_that_never_differed_on_sixty_rows_may_still_differ():
+    difference = compare_errors(alike(np.zeros(60)), True).differences[0]
+    assert difference.error == 0.0
+    assert difference.low == pytest.approx(-difference.high)
+    assert 0.02 < difference.high < 0.1
+
+
+def test_intervals_are_those_of_the_corrected_resampled_t_test():
+    # Nadeau and Bengio: the variance of the mean of k folds is multiplied by 1 / k + 1 / (k - 1).
+    rng = np.random.default_rng(0)
+    errors = rng.exponential(size=60)
+    found = HeldOut(
+        {REFERENCE_ONLY: errors, EVERYTHING: errors, SOURCEWISE: errors + rng.normal(size=60)},
+        errors,
+    )
+    difference = compare_errors(found, False).differences[0]
+    values = found.losses[SOURCEWISE] - errors
+    fold_variance = values.var(ddof=1) / (60 / 5)
+    half = student.ppf(0.975, 59) * np.sqrt((1 / 5 + 1 / 4) * fold_variance)
+    ends = [values.mean() - half, values.mean() + half]
+    assert [difference.low, difference.high] == pytest.approx(ends)

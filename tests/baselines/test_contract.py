@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -25,6 +26,7 @@ from sourcewise.baselines import (
     fit_together,
 )
 from sourcewise.baselines.base import Baseline
+from sourcewise.core import choices
 
 
 @pytest.fixture
@@ -211,7 +213,8 @@ def test_together_all_or_none(pool):
 
 
 @each_protocol
-def test_all_data_is_the_main_estimator_at_an_infinite_trade_off(protocol, pool):
+def test_all_data_is_the_main_estimator_at_an_infinite_trade_off(protocol, pool, monkeypatch):
+    monkeypatch.setattr(choices, "DEFAULT", replace(choices.DEFAULT, without_copies=False))
     X, y, sources = pool({"gold": 60, "good": 60, "fine": 60})
     ours = make(AllData, protocol=protocol).fit(X, y, sources=sources)
     main = SourceWeightedClassifier(

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
-from benchmarks.accuracy import report  # noqa: E402
+from benchmarks.accuracy import paired, report  # noqa: E402
 from benchmarks.accuracy.data import DATA_SETS  # noqa: E402
 from benchmarks.accuracy.design import cells_of  # noqa: E402
 from benchmarks.accuracy.runner import KEY, extremes_plan, read  # noqa: E402
@@ -28,7 +28,7 @@ def extremes():
     return read(PUBLISHED / "extremes.parquet")
 
 
-@pytest.mark.parametrize("half", ["confirmation", "development"])
+@pytest.mark.parametrize("half", ["both", "confirmation", "development"])
 def test_the_page_shows_the_lines_of_both_halves(runs, half):
     assert report.lines_table(report.half(runs, half)) in PAGE
 
@@ -43,6 +43,14 @@ def test_the_page_shows_the_tables(runs, table):
 def test_the_page_shows_what_sixty_draws_say(extremes):
     assert report.extremes_lines(extremes) in PAGE
     assert report.extremes_table(extremes, beyond=MARGIN) in PAGE
+
+
+def test_the_page_shows_what_the_present_form_changes(runs):
+    after = read(PUBLISHED / "three-parts.parquet")
+    both = paired.paired(after, runs)
+    assert len(both[both["method"] == "sourcewise"]) == len(after)
+    assert not after["development"].any()
+    assert paired.table(both) in PAGE
 
 
 def test_no_cell_is_left_out(runs, extremes):

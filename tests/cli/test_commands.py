@@ -13,6 +13,7 @@ from pyarrow.csv import read_csv
 
 import sourcewise as sw
 from cli.running import BAD, NAMES, TOLD, environment, make_rows, run, run_here, write_csv
+from sourcewise.extras import how_to_install
 
 
 def strict(text):
@@ -291,7 +292,7 @@ class TestInstallation:
         )
         assert done.returncode == 2
         assert done.stdout == ""
-        assert "pip install 'sourcewise[cli]'" in done.stderr
+        assert f"which is not installed: {how_to_install('cli')}." in " ".join(done.stderr.split())
         assert "Traceback" not in done.stderr
 
 

@@ -48,7 +48,7 @@ def test_every_block_does_what_it_says(tmp_path, monkeypatch):
                 pattern = re.sub(r"([\[\]?*])", r"[\1]", expected.rstrip()).replace("...", "*")
                 assert fnmatch.fnmatchcase(printed.rstrip(), pattern), (line, printed)
     assert kinds.count("console") == 4
-    assert kinds.count("py") == 3
+    assert kinds.count("py") == 4
     assert (known["sample_weight"] >= 0).all()
     assert known["sample_weight"][-1] == 0.0
     for name in ("report.html", "from_python.html", "WeightPathDisplay.png"):

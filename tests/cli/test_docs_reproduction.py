@@ -43,7 +43,7 @@ def test_commands_print_what_is_shown(tmp_path):
 def test_long_commands_have_options_that_exist():
     commands = typer.main.get_command(app).commands
     lines = [line for block in blocks("sh") for line in block.splitlines()]
-    assert len(lines) == 8
+    assert len(lines) == 12
     for line in lines:
         program, name, *arguments = shlex.split(line)
         assert program == "sourcewise"

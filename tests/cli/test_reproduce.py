@@ -28,6 +28,7 @@ def test_the_estimate_writes_nothing(tmp_path):
     assert done.code == 0
     assert done.out.startswith("11,000 runs; 11 were measured.\nAll of them: ")
     assert "with 2 processes" in done.out
+    assert "One run of default: " in done.out and "U, one LogisticRegressionCV" in done.out
     assert list(tmp_path.iterdir()) == []
 
 

@@ -257,7 +257,7 @@ class TestModels:
         refuse(
             tmp_path,
             *("predict", fitted[1], table, "-o", "p.csv"),
-            words=["'size' holds text", "numbers"],
+            words=["'size' holds 'large'", "numbers"],
         )
 
 

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from sourcewise.core.batched_logistic import fit_logistic_batch
+from sourcewise.core.batched_logistic import Curvature, fit_logistic_batch
 from sourcewise.core.family import SharedRows, SourceRuns
 from sourcewise.core.linear import LogisticFamily, like_runs
 from sourcewise.core.logistic import fit_logistic
@@ -60,10 +61,20 @@ def test_folds_of_runs_equal_fits_one_by_one(n_classes):
                 family.predict(models[[position]], X), family.predict(plain, X), atol=2e-3
             )
             position += 1
-    which = rng.integers(0, len(models), n)
-    every = family.predict(models, X)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+@pytest.mark.parametrize("n, n_models, d", [(50, 40, 3), (900, 4, 60), (3, 9, 5000), (0, 2, 4)])
+def test_each_row_is_predicted_by_its_own_model(n_classes, n, n_models, d):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, d))
+    models = rng.normal(size=(n_models, n_classes if n_classes > 2 else 1, d)) / np.sqrt(d)
+    family = LogisticFamily(n_classes, np.ones(1)) if n_classes else RidgeFamily(np.ones(1))
+    which = rng.integers(0, n_models - 1, n)  # the last model has no rows
     np.testing.assert_allclose(
-        family.predict_each(models, which, X), every[which, np.arange(n)], atol=1e-12
+        family.predict_each(models, which, X),
+        family.predict(models, X)[which, np.arange(n)],
+        atol=1e-12,
     )
 
 
@@ -98,6 +109,53 @@ def test_runs_beside_shared_rows_equal_fits_one_by_one(n_classes, d, monkeypatch
         np.testing.assert_allclose(
             family.predict(found, shared[0]), family.predict(plain, shared[0]), atol=5e-3
         )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("d", [4, 90])
+def test_models_beside_shared_rows_are_those_of_scikit_learn(n_classes, d, monkeypatch):
+    for name in ("JOINT_TOL", "JOINT_TOL_CLASSES", "LEAST_TOL"):
+        monkeypatch.setattr(f"sourcewise.core.linear.{name}", 1e-13)
+    rng = np.random.default_rng(6)
+    counts = np.array([25, 1, 7, 40])
+    n, n_shared = counts.sum(), 30
+    X = np.column_stack([rng.normal(size=(n_shared + n, d)), np.ones(n_shared + n)])
+    X[:, 1] = 0.0
+    X[n_shared + 30 : n_shared + 33] = X[n_shared + 30]
+    y = np.digitize(X[:, 0] + rng.normal(size=len(X)), [0.0, 0.7][: n_classes - 1])
+    y[n_shared + 26 : n_shared + 33] = 1  # a source of one class
+    weights = rng.random((n_shared, 1)) * (np.arange(n_shared)[:, None] % 3 != np.arange(3))
+    own = rng.random(n) + 0.1
+    family = LogisticFamily(n_classes, np.ones(1), penalise_constant=True, tol=1e-13)
+    shared_rows = X[:n_shared], y[:n_shared]
+    alone = family.fit(*shared_rows, weights, np.full(3, 0.3))
+    shared = SharedRows(*shared_rows, weights, alone)
+    runs = SourceRuns(X[n_shared:], y[n_shared:], own, counts)
+    found = family.fit_beside(shared, runs, 0.3).reshape(4, 3, -1, d + 1)
+    for s in range(4):
+        joined, labels, joint = shared.join(runs, s)
+        for k in range(3):
+            theirs = LogisticRegression(C=0.3, fit_intercept=False, tol=1e-11, max_iter=10_000)
+            theirs.fit(joined, labels, sample_weight=joint[:, k])
+            np.testing.assert_allclose(found[s, k], theirs.coef_, atol=2e-5)
+
+
+def test_a_hessian_that_single_precision_cannot_factorise_is_inverted_in_double():
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(50, 6)).astype(np.float32)
+    X[:, 1] = X[:, 0]
+    ridge = np.full(6, 1e-9)
+    good = Curvature.of(X, np.ones(50), np.ones(6))
+    poor = Curvature.of(1e3 * X, np.ones(50), ridge)
+    assert not good.inverted
+    assert poor.inverted
+    G = X.astype(float).T @ X.astype(float)
+    right = rng.normal(size=(6, 2))
+    np.testing.assert_allclose((G + np.eye(6)) @ good.solve(right), right, atol=1e-4)
+    exact = Curvature.of(X.astype(float), np.ones(50), np.ones(6))
+    np.testing.assert_allclose((G + np.eye(6)) @ exact.solve(right), right, atol=1e-12)
+    inside = G @ rng.normal(size=(6, 2))
+    np.testing.assert_allclose(1e6 * G @ poor.solve(inside), inside, rtol=1e-2, atol=1e-2)
 
 
 def company(signal=2.0):

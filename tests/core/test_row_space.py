@@ -52,10 +52,77 @@ def test_rows_that_repeat_each_other_and_stacks_of_rows_are_no_trouble():
     np.testing.assert_allclose(
         space.X @ np.swapaxes(space.X, 1, 2), stack @ np.swapaxes(stack, 1, 2), atol=1e-9
     )
-    models = np.ones((2, 5, 11))
+    models = np.ones((2, 5, 10)) @ space.X
     np.testing.assert_allclose(
         np.linalg.norm(space.back(models), axis=2), np.linalg.norm(models, axis=2)
     )
+
+
+def rows_like(kind, dtype):
+    X, _ = wide(n=30)
+    if kind == "centred":
+        X[:, :-1] -= X[:, :-1].mean(axis=0)
+    elif kind == "repeated":
+        X[20:] = X[:10]
+    elif kind == "nearly repeated":
+        X[20:] = X[:10] + 1e-5 * X[10:20]
+    elif kind == "one row many times":
+        X[:] = X[0]
+    elif kind == "nothing":
+        X[:, :-1] = 0.0
+    elif kind == "some nothing":
+        X[::2, :-1] = 0.0
+        X[:, 5:40] = 0.0
+    elif kind == "few features that vary":
+        X[:, 20:-1] = 0.0
+        X[:, :-1] -= X[:, :-1].mean(axis=0)
+    elif kind == "of all sizes":
+        X[:, :-1] *= np.logspace(-6, 6, 30)[:, None]
+    return X.astype(dtype)
+
+
+KINDS = [
+    "plain", "centred", "repeated", "nearly repeated", "one row many times", "nothing",
+    "some nothing", "few features that vary", "of all sizes",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_basis_is_orthonormal_and_keeps_every_row(kind, dtype):
+    X = rows_like(kind, dtype)
+    before = X.copy()
+    space = RowSpace.of(X)
+    np.testing.assert_array_equal(X, before)
+    assert space.X.dtype == space.basis.spanning.dtype == space.basis.mixing.dtype == dtype
+    rounding = 1e-9 if dtype == np.float64 else 2e-3
+    vectors = space.basis.back(np.eye(30, dtype=dtype))
+    # Coordinates that the rows do not need have no vector, and no row has a part there.
+    needed = (vectors != 0.0).any(axis=1)
+    assert needed.sum() >= np.linalg.matrix_rank(X[:, :-1], tol=1e-4 * np.abs(X).max())
+    assert (space.X[:, :-1][:, ~needed] == 0.0).all()
+    np.testing.assert_allclose(vectors @ vectors.T, np.diag(needed), atol=rounding)
+    lengths = np.maximum(np.linalg.norm(X[:, :-1], axis=1), 1e-300)
+    error = np.linalg.norm(space.X[:, :-1] @ vectors - X[:, :-1], axis=1)
+    # Rows a million times as long as others leave them no more digits than these.
+    longest = lengths.max() if kind == "of all sizes" else lengths
+    assert (error <= rounding * 1e-2 * longest).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3, 0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_of_rows_that_are_hard_to_tell_apart_are_those_of_the_original_basis(
+    kind, classes, as_it_is
+):
+    X = rows_like(kind, np.float64)
+    if kind == "of all sizes":
+        X[:, :-1] = np.clip(X[:, :-1], -1e2, 1e2)
+    y = np.arange(30) % max(classes, 2)
+    family = LogisticFamily(classes, np.ones(1), tol=1e-13) if classes else RidgeFamily(np.ones(1))
+    given = X, y, np.random.default_rng(0).random((30, 2)), np.array([0.1, 10.0])
+    rotated = family.predict(family.fit(*given), X)
+    as_it_is()
+    np.testing.assert_allclose(rotated, family.predict(family.fit(*given), X), atol=5e-5)
 
 
 @pytest.mark.parametrize("shape", [(40, 41), (10, MIN_FEATURES - 1)])

@@ -7,10 +7,16 @@ import pytest
 
 from sourcewise import corruption
 from sourcewise.corruption import Corrupted
-from sourcewise.corruption.sources import KINDS
+from sourcewise.corruption.sources import IMAGE_KINDS, KINDS
 
 ALL = list(KINDS.values())
-CHANGES_FEATURES = {"shuffle_features", "feature_noise", "feature_scale", "duplicate_rows"}
+CHANGES_FEATURES = {
+    "shuffle_features",
+    "feature_noise",
+    "feature_scale",
+    "duplicate_rows",
+    *IMAGE_KINDS,
+}
 CHANGES_LABELS = {
     "label_bias",
     "shuffle_labels",
@@ -21,9 +27,10 @@ CHANGES_LABELS = {
 each_corruption = pytest.mark.parametrize("corrupt", ALL, ids=list(KINDS))
 
 
-def rows(n=40, n_classes=3):
+def rows(corrupt, n=40, n_classes=3):
     rng = np.random.default_rng(0)
-    return rng.normal(size=(n, 5)), rng.integers(0, n_classes, n)
+    shape = (n, 6, 4, 3) if corrupt.__name__ in IMAGE_KINDS else (n, 5)
+    return rng.uniform(size=shape), rng.integers(0, n_classes, n)
 
 
 def test_all_of_them_are_public():
@@ -33,7 +40,7 @@ def test_all_of_them_are_public():
 @each_corruption
 @pytest.mark.parametrize("p", [0.0, 0.2, 1.0])
 def test_touches_its_share_of_rows_and_no_other(corrupt, p):
-    X, y = rows()
+    X, y = rows(corrupt)
     before = X.copy(), y.copy()
     done = corrupt(X, y, p=p, random_state=3)
     assert isinstance(done, Corrupted)
@@ -47,7 +54,7 @@ def test_touches_its_share_of_rows_and_no_other(corrupt, p):
 
 @each_corruption
 def test_changes_what_it_says_and_nothing_else(corrupt):
-    X, y = rows()
+    X, y = rows(corrupt)
     done = corrupt(X, y, random_state=3)
     assert (done.X != X).any() == (corrupt.__name__ in CHANGES_FEATURES)
     assert (done.y != y).any() == (corrupt.__name__ in CHANGES_LABELS)
@@ -55,7 +62,7 @@ def test_changes_what_it_says_and_nothing_else(corrupt):
 
 @each_corruption
 def test_same_seed_same_rows(corrupt):
-    X, y = rows()
+    X, y = rows(corrupt)
     one, two, other = (corrupt(X, y, p=0.5, random_state=seed) for seed in (1, 1, 2))
     for a, b in zip(one, two, strict=True):
         np.testing.assert_array_equal(a, b)
@@ -65,13 +72,14 @@ def test_same_seed_same_rows(corrupt):
 @each_corruption
 def test_a_share_outside_zero_and_one_is_refused(corrupt):
     with pytest.raises(ValueError, match="share of rows to corrupt, between 0 and 1; got -0.1"):
-        corrupt(*rows(), p=-0.1)
+        corrupt(*rows(corrupt), p=-0.1)
 
 
 @each_corruption
 def test_lists_and_words(corrupt):
-    done = corrupt([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], ["a", "b", "a"], random_state=0)
-    assert set(done.y.tolist()) <= {"a", "b"} and done.X.shape == (3, 2)
+    X, _ = rows(corrupt, 3)
+    done = corrupt(X.tolist(), ["a", "b", "a"], random_state=0)
+    assert set(done.y.tolist()) <= {"a", "b"} and done.X.shape == X.shape
 
 
 @each_corruption

@@ -2,21 +2,25 @@ import numpy as np
 import pytest
 
 from sourcewise.corruption import Corrupted, corrupt_sources, flip_labels
-from sourcewise.corruption.sources import KINDS
+from sourcewise.corruption.sources import IMAGE_KINDS, KINDS
 
 NAMES = ["gold", "a", "b", "c", "d"]
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
 
 
-def pool(n=20):
+def pool(kind="", n=20):
     rng = np.random.default_rng(0)
     sources = np.tile(NAMES, n)  # rows of all sources interleaved
-    return rng.normal(size=(len(sources), 4)), rng.integers(0, 2, len(sources)), sources
+    if kind in IMAGE_KINDS:
+        X = rng.integers(0, 256, (len(sources), 5, 7, 3), dtype=np.uint8)
+    else:
+        X = rng.normal(size=(len(sources), 4))
+    return X, rng.integers(0, 2, len(sources)), sources
 
 
 @each_kind
 def test_no_sources_no_change(kind):
-    X, y, sources = pool()
+    X, y, sources = pool(kind)
     done = corrupt_sources(X, y, sources, 0, kind, protect="gold", random_state=0)
     np.testing.assert_array_equal(done.X, X)
     np.testing.assert_array_equal(done.y, y)
@@ -25,7 +29,7 @@ def test_no_sources_no_change(kind):
 
 @each_kind
 def test_chosen_sources_and_no_other(kind):
-    X, y, sources = pool()
+    X, y, sources = pool(kind)
     done = corrupt_sources(X, y, sources, 2, kind, 0.5, protect="gold", random_state=0)
     assert len(done.corrupted) == 2 and "gold" not in done.corrupted
     inside = np.isin(sources, done.corrupted)
@@ -37,7 +41,7 @@ def test_chosen_sources_and_no_other(kind):
 
 @each_kind
 def test_same_seed_same_rows(kind):
-    X, y, sources = pool()
+    X, y, sources = pool(kind)
     one, two = (
         corrupt_sources(X, y, sources, 3, kind, 0.3, protect="gold", random_state=4)
         for _ in range(2)

@@ -67,18 +67,18 @@ class ChunkedSources:
             ]
         )
 
-    def as_type(self, dtype):
-        return ChunkedSources(tuple(piece.as_type(dtype) for piece in self.pieces))
+    def spread(self, directions):
+        return sum(piece.spread(directions) for piece in self.pieces)
 
     def in_row_space(self, reference):
         n_rows = len(reference) + int(self.row_counts.sum())
         if not saves_coordinates(n_rows, reference.shape[1]):
             return None
         rows = np.concatenate([reference, *(piece.data.X for piece in self.pieces)])
-        basis = np.linalg.qr(rows[:, :-1].T)[0]
+        basis = RowSpace.of(rows).basis
 
         def rotated(X):
-            return np.column_stack([X[:, :-1] @ basis, X[:, -1]])
+            return np.column_stack([basis.into(X[:, :-1]), X[:, -1]])
 
         pieces = [
             MemorySources(piece.data.with_features(rotated(piece.data.X)), piece.names)
@@ -100,12 +100,9 @@ class ChunkedSums:
     def gradients(self, points, columns, at=None):
         return sum(part.gradients(points, columns, at) for part in self.parts)
 
-    def curvature(self, points, columns, at):
-        found = [part.curvature(points, columns, at) for part in self.parts]
-        return sum(mean for mean, _ in found), sum(by_output for _, by_output in found)
-
-    def hessians(self, points, columns):
-        return sum(part.hessians(points, columns) for part in self.parts)
+    def curvature(self, points, columns, at, basis=None, every=1):
+        found = [part.curvature(points, columns, at, basis, every) for part in self.parts]
+        return sum(matrix for matrix, _ in found), sum(outside for _, outside in found)
 
     def moments(self, columns):
         found = [part.moments(columns) for part in self.parts]

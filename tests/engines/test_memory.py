@@ -142,24 +142,8 @@ def test_sums_under_all_calls_are_those_of_the_untrusted_rows_alone():
         lambda sums: sums.gradients(points, columns),
         lambda sums: sums.gradients(points, columns, at),
         lambda sums: np.concatenate([x.ravel() for x in sums.curvature(points, columns, at)]),
-        lambda sums: sums.hessians(points, columns),
     ):
         np.testing.assert_allclose(ask(with_it), ask(without), rtol=1e-4, atol=1e-6)
-
-
-def test_another_precision_changes_nothing_else():
-    data = pool()
-    sources = MemorySources(data, NAMES)
-    narrow = sources.as_type(np.float32)
-    assert narrow.data.X.dtype == np.float32
-    assert narrow.names == NAMES
-    np.testing.assert_array_equal(narrow.data.X, data.X.astype(np.float32))
-    np.testing.assert_array_equal(narrow.sizes, sources.sizes)
-    np.testing.assert_array_equal(narrow.data.y, data.y)
-    assert narrow.data.reference == REFERENCE
-    assert sources.data.X.dtype == np.float64  # as it was
-    found = gather(narrow.ask(AskForMeans())).values
-    np.testing.assert_allclose(found, naive_means(data), rtol=1e-5, atol=1e-6)
 
 
 def test_a_row_space_keeps_all_products_of_rows():

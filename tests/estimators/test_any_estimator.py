@@ -237,22 +237,27 @@ class Counting(ClassifierMixin, BaseEstimator):
         return self.model_.predict_proba(X)
 
 
-def test_equal_weightings_are_fitted_once(class_pool):
+def test_the_reference_is_fitted_once_for_discrepancies_and_average(class_pool):
     Counting.fits = []
     X, y, sources = class_pool({"gold": 30, "good": 30})
-    # The second source's labels are all wrong: nearly every trade-off means the reference only.
-    y[:30], y[30:] = X[:30, 0] > 0, X[30:, 0] <= 0
     classifier(Counting(), trade_off=0.0).fit(X, y, sources=sources)
-    measuring = len(Counting.fits) - 1
-    # Of the reference all single folds and pairs, of the source its folds.
-    assert measuring == (3 + 3) + 3
+    assert len(Counting.fits) == 3 + 1  # without each fold, and the final one
 
     Counting.fits = []
     model = classifier(Counting()).fit(X, y, sources=sources)
-    grid = Counting.fits[measuring:-1]
-    assert len(model.selection_.trade_offs) == 10
-    assert len(grid) == len(set(grid))
-    assert len(grid) < 3 * 10
+    assert len(Counting.fits) == len(set(Counting.fits))
+    # Three members without each of three folds, and those of the average once more.
+    members = [member for member in model.estimator_.members if member.name != "linear default"]
+    assert len(Counting.fits) == 3 * 3 + len(members)
+
+
+def test_at_most_eighteen_fits_however_many_sources(class_pool):
+    Counting.fits = []
+    X, y, sources = class_pool({"gold": 40} | {f"source {k}": 10 for k in range(20)})
+    SourceWeightedClassifier(Counting(), reference="gold", random_state=0).fit(
+        X, y, sources=sources
+    )
+    assert len(Counting.fits) <= 18
 
 
 @pytest.mark.parametrize("n_jobs", [2])
@@ -271,4 +276,5 @@ def test_the_given_estimator_is_not_touched(class_pool):
     model = classifier(forest).fit(X, y, sources=sources)
     assert forest.random_state is None
     assert not hasattr(forest, "estimators_")
-    assert model.estimator_.random_state is not None
+    fitted = model.at_trade_off(1.0).estimator_
+    assert fitted.random_state is not None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sourcewise.core.choices import DEFAULT
-from sourcewise.estimators.pool import FeatureMap
+from sourcewise.estimators.feature_map import FeatureMap
 
 
 def test_proportions_of_like_features_are_kept():

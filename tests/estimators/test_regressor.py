@@ -1,11 +1,20 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from sourcewise import SourceWeightedRegressor, theory_trade_off, validation
+from sourcewise.core import choices
+
+
+@pytest.fixture(autouse=True)
+def copies_stay(monkeypatch):
+    """Keep every row: few columns make chance neighbours, and this file counts rows."""
+    monkeypatch.setattr(choices, "DEFAULT", replace(choices.DEFAULT, without_copies=False))
 
 
 def regressor(**parameters):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -10,6 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sourcewise import ReferenceKFold, SourceWeightedClassifier, validation
+from sourcewise.core import choices
+
+
+@pytest.fixture(autouse=True)
+def copies_stay(monkeypatch):
+    """Keep every row: few columns make chance neighbours, and this file counts rows."""
+    monkeypatch.setattr(choices, "DEFAULT", replace(choices.DEFAULT, without_copies=False))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Weights averaged over trade-offs: shares in closed form, the average against one at a time."""
+"""Weights averaged over trade-offs: the average against one at a time."""
 
 from __future__ import annotations
 
@@ -9,49 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from scipy.stats import binom, norm
 from sklearn.base import clone
-from sklearn.svm import LinearSVC
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
-from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import ReferenceRows
-from sourcewise.core.discrepancy.methods import know_nothing_loss
-from sourcewise.core.losses import brier_loss, log_loss
 from sourcewise.estimators.likelihood import (
     doublings_from,
-    error_likelihood,
     normality,
     setting_prior,
     without_small,
 )
 from sourcewise.estimators.selection import Selection
-from sourcewise.estimators.weight_average import posterior_shares, reference_is_likelier
-
-
-def classes(y, **more):
-    """Return what the likelihoods ask of a pool whose reference has these labels."""
-    return SimpleNamespace(
-        reference=reference_rows(np.zeros((len(y), 1)), y),
-        n_classes=2,
-        family=SimpleNamespace(names_only=False),
-        selection_loss=log_loss,
-        **more,
-    )
 
 
 def reference_rows(X, y):
     return ReferenceRows(X, y, np.full(len(X), 1.0 / len(X)), 2)
-
-
-def test_shares_of_weights_are_bayes_rule():
-    trade_offs, doublings = np.array([0.5, 1.0, 4.0]), np.array([-1.0, 0.0, 2.0])
-    likelihood = np.array([0.1, 0.4, 0.3])
-    choices = SimpleNamespace(preferred=1.0, doublings=2.0, least_share=0.0)
-    pool = classes(np.tile([0, 1], 20), choices=choices)
-    found = posterior_shares(pool, -np.log(likelihood) / 40.0, 40.0, trade_offs)
-    expected = likelihood * norm.pdf(doublings / 2.0)
-    np.testing.assert_allclose(found, expected / expected.sum())
 
 
 @given(arrays(float, 6, elements=st.floats(0.001, 1)), st.floats(0, 1))
@@ -210,25 +182,6 @@ def test_a_trace_of_spoilt_features_does_not_spoil_the_model(spoil, seed):
     assert found.score(X_test, y_test) > alone.score(X_test, y_test) - 0.03
 
 
-@pytest.mark.parametrize(
-    ("reference", "average", "alone"),
-    [
-        (0.02, 0.05, False),  # ten times less likely, and still it knows nearly all
-        (0.02, 0.30, True),
-        (0.66, 0.69, True),  # there was not much to know, and it is lost
-        (0.66, 0.668, False),  # the two can hardly be told apart
-        (0.30, 0.02, False),
-    ],
-)
-def test_the_reference_alone_is_taken_where_the_average_loses_what_it_knows(
-    reference, average, alone
-):
-    pool = classes(np.tile([0, 1], 50), choices=DEFAULT)
-    assert know_nothing_loss(pool.reference, log_loss) == pytest.approx(np.log(2.0))
-    assert know_nothing_loss(pool.reference, brier_loss) == pytest.approx(0.25)
-    assert reference_is_likelier(pool, reference, average, size=100.0) == alone
-
-
 def spoilt(X, how, rng):
     """Multiply all features, or write a placeholder into half of the cells."""
     if how == "in other units":
@@ -278,27 +231,6 @@ def test_a_few_large_errors_do_not_decide_on_lambda(seed):
     y = np.exp(1.2 * z + 0.2 * rng.normal(size=len(z)))
     model = SourceWeightedRegressor(reference="gold", random_state=0).fit(X, y, sources=sources)
     assert model.selection_.shares.max() < 0.6
-
-
-def test_naming_classes_is_judged_by_the_likelihood_of_its_errors():
-    rates = np.array([0.05, 0.2, 0.4])
-    found = 20 * error_likelihood(rates, 2)
-    every_order = binom.logpmf([1, 4, 8], 20, rates) - binom.logpmf([1, 4, 8], 20, 0.5)
-    # Up to the number of orders, which does not depend on the rate, nor on the fair coin's.
-    np.testing.assert_allclose(found + 20 * np.log(2), every_order)
-    np.testing.assert_allclose(
-        error_likelihood(np.array([0.0, 1.0]), 3), [0.0, -np.log(3)], atol=1e-9
-    )
-
-
-def test_an_estimator_without_probabilities_is_not_decided_by_one_row(class_pool):
-    X, y, sources = class_pool({"gold": 40, "good": 60, "fine": 60, "bad": 60})
-    model = SourceWeightedClassifier(LinearSVC(), reference="gold", random_state=0)
-    model.fit(X, y, sources=sources)
-    losses = model.selection_.losses
-    np.testing.assert_allclose(40 * losses, np.round(40 * losses))  # counts of errors
-    second = np.unique(losses)[1]
-    assert model.selection_.shares[np.argmin(np.abs(losses[:, 0] - second))] > 0
 
 
 def test_a_report_of_lambda_zero_does_not_speak_of_a_cut_off(class_pool):

@@ -1,5 +1,8 @@
 """Published files: what is read, and what is refused by name."""
 
+import hashlib
+import json
+
 import numpy as np
 import pytest
 
@@ -109,6 +112,41 @@ def test_malformed_feature_files_are_refused_by_name(features, file, change, mes
     np.save(path, change(np.load(path)))
     with pytest.raises(ValueError, match=message):
         read_animals(folder)
+
+
+def test_a_record_of_how_files_were_made_stands_in_for_the_comparison_of_rows(features):
+    folder, _ = features
+    path, clean = folder / "all_features_blured_6.npy", folder / "all_features.npy"
+    np.save(path, np.random.default_rng(0).permutation(np.load(path)))
+
+    def record(**files):
+        (folder / "extraction.json").write_text(json.dumps({"files": files}))
+
+    def checksum(file):
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+
+    record(**{clean.name: checksum(clean), path.name: checksum(path)})
+    assert len(read_animals(folder).corrupted) == 3
+    for files in ({clean.name: checksum(clean)}, {clean.name: "", path.name: checksum(path)}):
+        record(**files)
+        with pytest.raises(ValueError, match="does not follow"):
+            read_animals(folder)
+    (folder / "extraction.json").write_text("[1]")
+    with pytest.raises(ValueError, match="does not follow"):
+        read_animals(folder)
+
+
+def test_attributes_may_have_names_of_their_own(features):
+    folder, data = features
+    np.save(folder / "all_labels.npy", data.labels[:, :2])
+    with pytest.raises(ValueError, match=r"all_labels\.npy has 2 columns; there are 85"):
+        read_animals(folder)
+    (folder / "attributes.txt").write_text("animal\nred\n")
+    assert read_animals(folder).attributes == ("animal", "red")
+    for text in ("animal\nanimal\n", "\n"):
+        (folder / "attributes.txt").write_text(text)
+        with pytest.raises(ValueError, match=r"attributes\.txt must hold a name for each column"):
+            read_animals(folder)
 
 
 def test_a_missing_or_unsafe_feature_file_is_refused_by_name(features):

@@ -14,9 +14,10 @@ import pytest
 from experiments import small_studies
 from experiments.made_up import read_results
 from experiments.small_studies import animals, books, every_product, part, same_numbers
+from sourcewise.experiments.estimate import estimate, unit_of
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.results import ResultsFile, Row, refusal
-from sourcewise.experiments.runner import estimate, run_study
+from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
 from sourcewise.runs import WorkerGone
 
@@ -145,6 +146,26 @@ def test_the_estimate_counts_the_whole_grid():
     assert cost.runs == 6 * (1 + 6 * 2 * 2)
     assert cost.sampled == 3 + 5
     assert cost.seconds > 0
+
+
+def test_the_estimate_tells_what_one_run_of_each_method_costs_and_the_unit():
+    cost = estimate(animals(methods=("all data", "paper", "default")), Only(["target=black"]))
+    assert set(cost.per_run) == {"all data", "paper", "default"}
+    assert cost.others == ["all data", "paper"]
+    assert min(cost.per_run.values()) > 0 and cost.unit > 0
+
+
+@pytest.mark.parametrize("study", [books(repeats=1), every_product()], ids=["books", "every"])
+def test_the_unit_is_measured_on_all_rows_of_a_run(study, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "sourcewise.experiments.estimate.unit_seconds", lambda *rows: seen.append(rows) or 1.0
+    )
+    task = study.tasks(Only())[0]
+    assert unit_of(study, task) == 1.0
+    ((X, y, sources),) = seen
+    assert X.dtype == np.float64 and len(X) == len(y) == len(sources)
+    assert np.bincount(sources).min() > 0 and set(y.tolist()) == {0, 1}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from experiments.made_up import (
 )
 from sourcewise.experiments.figures import draw_figures
 from sourcewise.experiments.names import CORRUPTIONS
+from sourcewise.extras import how_to_install
 
 
 @pytest.fixture
@@ -37,6 +38,14 @@ def drawn(monkeypatch):
 
 def lines_of(axes):
     return {line.get_label(): line for line in axes.get_lines() if line.get_label()[0] != "_"}
+
+
+def test_the_notebooks_errors_stand_in_figure_1_on_the_papers_data_only():
+    (theirs,) = draw_figures(results_of(products_rows(), data="published"))
+    (others,) = draw_figures(results_of(products_rows()))
+    assert "the authors' notebook" in theirs.caption
+    assert "notebook" not in others.caption
+    assert theirs.files["svg"].count(b"<path") > others.files["svg"].count(b"<path")
 
 
 class TestFigure1:
@@ -167,4 +176,4 @@ def test_importing_needs_no_matplotlib_and_drawing_says_so():
         "    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == "Figures need matplotlib: pip install 'sourcewise[report]'.\n"
+    assert done.stdout == f"Figures need matplotlib: {how_to_install('report')}.\n"

@@ -15,10 +15,13 @@ from sourcewise.experiments.names import (
 )
 from sourcewise.experiments.paper_numbers import (
     animals_numbers,
+    notebook_products,
+    notebook_products_by_n,
     on_published_data,
     products_numbers,
     products_ranges,
 )
+from sourcewise.experiments.tables import cut
 
 NUMBERS = (10, 20, 30, 40, 50, 55, 59)
 SHARES = (1.0, 0.5, 0.2)
@@ -88,6 +91,20 @@ def test_products_as_printed():
     assert numbers["source normalized"] == (0.298, 0.0016)
     assert numbers["robust logistic"] == (0.353, 0.0021)
     assert products_ranges()["component median"] == (0.338, 0.375)
+
+
+def test_the_notebook_has_more_digits_of_the_same_numbers():
+    numbers = notebook_products()
+    assert set(numbers) == set(products_numbers())
+    for method, (error, spread) in products_numbers().items():
+        assert cut(numbers[method].error, 3) == error
+        assert cut(numbers[method].standard_error, 4) == spread
+    assert numbers["paper"] == (0.28947, 0.00169)
+    by_n = notebook_products_by_n()
+    assert set(by_n) == set(products_ranges())
+    for method, (low, high) in products_ranges().items():
+        assert len(by_n[method]) == 11
+        assert (cut(min(by_n[method]), 3), cut(max(by_n[method]), 3)) == (low, high)
 
 
 def test_stand_ins_are_not_held_against_the_paper():

@@ -201,7 +201,10 @@ class TestProducts:
         table = sheet.tables[0]
         assert [line.label for line in table.lines] == list(METHODS.values())
         assert cells(table, "Robust loss")["In the paper"] == "0.353 ± 0.0021"
+        assert cells(table, "Robust loss")["Authors' notebook"] == "0.35315 ± 0.00210"
         assert cells(table, "Default")["In the paper"] == "–"
+        record = next(each for each in sheet.records if each["method"] == "paper")
+        assert (record["notebook_error"], record["paper_error"]) == (0.28947, 0.289)
         (sheet,) = build_sheets(results_of(all_products_rows()))
         assert sheet.tables[0].columns == ["Error"]
 
@@ -227,6 +230,11 @@ class TestProducts:
         (table,) = sheet.tables
         assert table.columns == [f"n = {n}" for n in range(11)]
         assert "In the paper, Comp. median ranges from 0.338 to 0.375." in table.notes
+        assert printed(table, "Comp. median")["n = 10"] == "0.3755"
+        assert printed(table, "Robust loss")["n = 0"] == "0.3484"
+        assert sum(line.printed for line in table.lines) == 2
+        (plain,) = build_sheets(results_of(products_rows()))
+        assert not any(line.printed for line in plain.tables[0].lines)
         rows = products_rows()
         at_three = [row.error for row in rows if row.n == 3 and row.method == "all data"]
         error, spread = cells(table, "All data")["n = 3"].split(" ± ")

@@ -9,7 +9,7 @@ from sourcewise.core.bound import generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
 from sourcewise.core.weights import solve_weights
-from sourcewise.estimators.adequacy import reference_adequacy
+from sourcewise.estimators.adequacy import ReferenceAdequacy
 from sourcewise.report.reasons import FOUND
 from sourcewise.report.source_report import ReportContext, SourceReport
 
@@ -54,7 +54,7 @@ def made_up_report(names, trade_off=4.44, **changes) -> SourceReport:
             reference=0,
             sizes=tuple(m.tolist()),
             witnesses=found.witnesses,
-            adequacy=reference_adequacy(m, 0, 0.05),
+            adequacy=ReferenceAdequacy(60.0, 100.0, 0.45, 0.1, 0.99, np.inf),
             bound=generalization_bound(weights, d, m, complexity=0.1),
             parameters={"reference": "'gold'", "random_state": "0"},
         ),

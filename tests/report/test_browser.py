@@ -105,7 +105,7 @@ def test_names_sort_as_text_by_keyboard(open_page):
     page.keyboard.press("Enter")
     names = page.locator("table.sources tbody th").evaluate_all("a => a.map(c => c.dataset.value)")
     assert sorted(names) == sorted(
-        "tab\tnewline\nescape \ufffd[31m" if "\x1b" in n else n for n in WEIRD
+        n.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") for n in WEIRD
     )
     assert names == page.evaluate("names => [...names].sort((a, b) => a.localeCompare(b))", names)
 

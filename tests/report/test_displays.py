@@ -56,7 +56,7 @@ def test_unfitted(display):
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_missing_matplotlib_is_said(display, model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"pip install 'sourcewise\[report\]'"):
+    with pytest.raises(ImportError, match="pip install 'matplotlib"):
         display.from_estimator(model)
 
 

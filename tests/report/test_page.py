@@ -10,7 +10,7 @@ from made_up import WEIRD, made_up_audit, made_up_report
 
 import sourcewise as sw
 from sourcewise.report.html import render
-from sourcewise.report.html.parts import embedded, nice_ceiling
+from sourcewise.report.html.parts import DIRECTION, embedded, nice_ceiling
 
 
 class Reader(HTMLParser):
@@ -142,5 +142,12 @@ def test_data_tell_sources_that_were_set_aside_from_those_that_keep_some_weight(
     content = made_up_audit(names, weights=weights).to_dict()
     for key in ("set_aside", "doubted"):
         cards = {card["source"] for card in content[key]}
-        assert cards == {content["sources"][i]["source"] for i in content["verdict"][key]}
+        assert cards == set(content["verdict"][key])
         assert cards
+
+
+@pytest.mark.parametrize("control", DIRECTION)
+def test_a_name_cannot_turn_the_direction_of_writing(control):
+    page = made_up_report(["gold", f"a{control}b"]).to_html()
+    assert control not in page
+    assert "a\ufffdb" in page

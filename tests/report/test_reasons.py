@@ -52,8 +52,9 @@ def test_a_source_on_which_only_its_own_model_shows_the_difference():
     X_near[:, 0] *= 0.05
     X_near[:, 1] = 4.0 * (2 * y_near - 1)
     flip = rng.random(400) < 0.08
-    found = reasons_of({"gold": (X, y), "shortcut": (X_near, np.where(flip, 1 - y_near, y_near))})
-    assert found["shortcut"] == words.MODEL
+    pool = {"gold": (X, y), "shortcut": (X_near, np.where(flip, 1 - y_near, y_near))}
+    assert reasons_of(pool, discrepancy="local")["shortcut"] == words.MODEL
+    assert reasons_of(pool)["shortcut"] == words.FEATURES  # which lie elsewhere, too
 
 
 @pytest.mark.parametrize("discrepancy", ["cross-fit", "plug-in"])
@@ -223,6 +224,20 @@ def test_rightly_labelled_rows_from_elsewhere_are_not_said_to_be_mislabelled():
 def test_a_difference_within_noise_that_cost_no_weight_is_no_reproach():
     errors = np.array([0.01, 0.06, 0.04, 0.06])
     found = Discrepancies(np.array([0.0, 0.1, 0.1, 0.1]), errors, np.full(4, 1e-4), (LACKING,) * 4)
-    told = reasons(found, 0, 1.0, np.zeros(4), cutoff=0.2)
+    told = reasons(found, 0, 1.0, np.zeros(4), cutoff=0.15)
     assert told[1:] == [words.DIFFERS, words.LABELS, words.DIFFERS]
     assert reasons(found, 0, 1.0, np.zeros(4), cutoff=0.05)[1:] == [words.LABELS] * 3
+
+
+def test_to_differ_is_not_to_do_harm():
+    # Small p-values all; the first keeps half of its weight, the second less, the third none.
+    found = Discrepancies(
+        np.array([0.0, 0.1, 0.15, 0.3]),
+        np.array([0.0, 0.01, 0.01, 0.01]),
+        np.full(4, 1e-4),
+        (LACKING,) * 4,
+    )
+    told = reasons(found, 0, 1.0, np.zeros(4), cutoff=0.2)
+    assert told[1:] == [words.DIFFERS, words.LABELS, words.LABELS]
+    # Where every source counts by its rows, weights say nothing about harm.
+    assert reasons(found, 0, 1.0, np.zeros(4))[1] == words.LABELS

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import replace
+from types import NoneType
 
 import numpy as np
 import pytest
@@ -62,6 +63,7 @@ def test_frame_has_a_row_per_source():
         "p_value",
         "rows",
         "reason",
+        "copies",
     ]
     assert frame["source"].tolist() == ["gold", "vendor-7", "scraped"]
     assert frame["rows"].tolist() == [60, 1060, 2060]
@@ -71,7 +73,7 @@ def test_frame_has_a_row_per_source():
 
 def test_frame_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ImportError, match=r"pip install 'sourcewise\[report\]'"):
+    with pytest.raises(ImportError, match="pip install 'matplotlib"):
         make_report().to_frame()
 
 
@@ -82,7 +84,7 @@ def test_dict_holds_plain_values():
     assert content["cutoff"] == 0.3
     assert [row["source"] for row in content["sources"]] == ["gold", "vendor-7", "scraped"]
     for row in content["sources"]:
-        assert all(type(value) in (str, float, int) for value in row.values())
+        assert all(type(value) in (str, float, int, NoneType) for value in row.values())
 
 
 def test_json_is_the_dict():
@@ -136,8 +138,9 @@ def test_text():
         "the",
         "reference",
     ]
-    assert lines[1].endswith("agrees")
-    assert lines[2].endswith("labels disagree")
+    # The worst first.
+    assert lines[1].startswith("scraped ") and lines[1].endswith("labels disagree")
+    assert lines[2].endswith("agrees")
     assert last == "lambda = 4.44: a source counts if its discrepancy is below 0.3."
 
 
@@ -158,6 +161,26 @@ def test_text_fits_into_80_columns(columns):
     # Columns stay in line and apart.
     assert all(line[17] == " " for line in lines[2:5])
     assert all(len(line.split()) >= 7 for line in lines[2:5])
+
+
+def test_of_five_thousand_sources_the_worst_twenty_are_shown():
+    names = ["gold", *(f"v{k}" for k in range(5000))]
+    p_values = np.full(5001, 0.9)
+    p_values[100:130] = 1e-9
+    values = np.full(5001, 0.1)
+    values[100:130] = np.linspace(15.0, 16.0, 30)
+    report = make_report(names, p_values=p_values, values=values, cutoff=12.0)
+    lines = str(report).splitlines()
+    assert lines[2].startswith("gold ")
+    assert [line.split()[0] for line in lines[3:23]] == [f"v{k}" for k in range(128, 108, -1)]
+    assert lines[23].startswith("... and 4,980 more of 5,000 sources: ")
+    assert max(map(len, lines)) <= 80
+
+
+def test_in_a_notebook_it_is_a_page_that_cannot_reach_the_notebook():
+    shown = make_report(["gold", '"><script>alert(1)</script>', "c"])._repr_html_()
+    assert shown.count("<") == 2  # the frame alone
+    assert 'sandbox="allow-scripts"' in shown
 
 
 def test_text_of_many_rows():

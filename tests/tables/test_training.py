@@ -10,7 +10,8 @@ from pyarrow.csv import write_csv
 
 from sourcewise.progress import listening
 from sourcewise.tables import reading
-from sourcewise.tables.training import TableRequest, read_training
+from sourcewise.tables.request import TableRequest
+from sourcewise.tables.training import read_training
 
 
 def made_up(n=200, seed=0):

@@ -1,52 +1,37 @@
-"""A guess at what is wrong with a source, from its own rows and the reference's model."""
+"""A guess at what is wrong with a source, or that there is none to be made.
+
+Three kinds of evidence, each computed in a module of its own: what the columns alone show
+(`column_kinds`), which of a few explicit kinds of mistakes makes the labels likely
+(`label_kinds`, `number_kinds`), and whether the labels follow the source's own columns by another
+rule (`own_rule`). A guess is made where one kind is clearly ahead of all others and fits about as
+well as anything could; otherwise the answer is that it cannot be told.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-N_SHIFTS = 5
-# How far rows must differ before it is mentioned, and how sure that must be.
-SHIFT, CERTAIN = 0.5, 4.0
-SCALE = 3.0
-ONE_CLASS = 0.95
+from sourcewise.audit import column_kinds, label_kinds, number_kinds
+from sourcewise.audit.column_kinds import ColumnFinding
+from sourcewise.audit.label_kinds import Hypothesis
+from sourcewise.audit.own_rule import OwnRule, correlation, own_rule
+from sourcewise.audit.shifts import FeatureShift, compare_features
+from sourcewise.audit.wording import CANNOT_TELL, Wording
 
-QUESTIONS = {
-    "label bias": (
-        "Ask how labels are assigned when an annotator is unsure or skips an item, and whether a "
-        "default label is filled in. Have {source} label twenty of your trusted rows."
-    ),
-    "flipped labels": (
-        "Ask for the label key: which code stands for which class. If the classes were swapped, "
-        "the rows can be saved by swapping them back."
-    ),
-    "flipped sign": (
-        "Ask for the direction and the sign of the label. If it was turned, the rows can be saved "
-        "by turning it back."
-    ),
-    "shuffled labels": (
-        "Ask how labels and rows were joined: a sort or a merge on the wrong key detaches them. "
-        "Ask for the row identifiers, and check a few labels by hand."
-    ),
-    "different scale": (
-        "Ask for the units and the export settings of the columns below (inches or centimetres, "
-        "comma or point, normalised or not). Converted, the rows may be good."
-    ),
-    "feature shift": (
-        "Ask whether columns have the order and the units of yours; then where and when these rows "
-        "were collected, and from whom. They may be right and yet not about the cases you care for."
-    ),
-    "label scale": (
-        "Ask for the unit of the label and how it was measured. Converted, the rows may be good."
-    ),
-    "noisy labels": (
-        "Ask who labels, by which guideline, and whether anyone checks. Have {source} label "
-        "twenty of your trusted rows."
-    ),
-    "unclear": "Look at twenty of its rows beside twenty of yours, and ask how they were made.",
-}
+N_SHIFTS = 5
+# Fewer rows are no ground for a guess (`python -m benchmarks.diagnosis` shows where that begins).
+LEAST_ROWS = 30
+# By how much, in log-likelihood, a guess must be ahead of the next (odds of 50 to 1), and how far
+# it may be behind a table of confusion that is free.
+AHEAD, BEHIND = 4.0, 4.0
+# Rows beyond these make no kind likelier: what the model says is only known so well.
+COUNTED = 400
+SURE, UNSURE = 5.0, 3.0
+ALIKE = 0.4
 
 
 @dataclass(frozen=True)
@@ -56,24 +41,6 @@ class LabelRate:
     label: Any
     source: float
     reference: float
-
-
-@dataclass(frozen=True)
-class FeatureShift:
-    """How one column differs from the reference.
-
-    Attributes
-    ----------
-    feature : str
-    difference : float
-        Of the means, in standard deviations of the reference.
-    spread : float
-        Standard deviation over that of the reference.
-    """
-
-    feature: str
-    difference: float
-    spread: float
 
 
 @dataclass(frozen=True)
@@ -95,8 +62,8 @@ class SourceCard:
     shifts : tuple of FeatureShift
         Largest first.
     agreement, reference_agreement : float
-        Share of labels that the reference's model predicts, here and on held-out trusted rows; for
-        numbers, the correlation of label and prediction.
+        Share of labels that the model predicts, here and on held-out trusted rows; for numbers, the
+        correlation of label and prediction.
     """
 
     source: str
@@ -121,196 +88,204 @@ class Side:
     X : array
     y : array
         Labels.
-    predicted : array
-        What the reference's model says; for the reference's own rows, held out.
+    scores : array
+        What a model says that has not seen them: a probability of each class, or a number.
     """
 
     X: np.ndarray
     y: np.ndarray
-    predicted: np.ndarray
+    scores: np.ndarray
 
 
-def diagnose(source: Side, reference: Side, features: np.ndarray) -> dict[str, Any]:
-    """Guess what is wrong: the keys of `SourceCard` that come from rows."""
+@dataclass(frozen=True)
+class Guess:
+    """What was found.
+
+    Attributes
+    ----------
+    kind : str
+    hypothesis : Hypothesis
+        The likeliest for the labels.
+    columns : ColumnFinding, optional
+    own : OwnRule, optional
+    """
+
+    kind: str
+    hypothesis: Hypothesis
+    columns: ColumnFinding | None = None
+    own: OwnRule | None = None
+
+
+Scores = Callable[[np.ndarray], np.ndarray]
+
+
+def diagnose(
+    source: Side,
+    reference: Side,
+    features: np.ndarray,
+    classes: np.ndarray | None,
+    look: Scores | None = None,
+) -> dict[str, Any]:
+    """Guess what is wrong: the keys of `SourceCard` that come from rows.
+
+    ``look`` says what the model makes of other rows; without it no repair of columns is tried.
+    """
     shifts, scales = compare_features(source.X, reference.X, features)
-    if source.y.dtype.kind == "f" and reference.predicted.dtype.kind == "f":
-        kind, why, rates, agreement = _regression(source, reference, shifts, scales)
-    else:
-        kind, why, rates, agreement = _classification(source, reference, shifts, scales)
+    study = (
+        _Classes(source, reference, classes) if classes is not None else _Numbers(source, reference)
+    )
+    guess = _guess(study, source, reference, look)
+    rates = study.rates()
+    words = Wording(guess, features, classes, len(source.y), rates, study.agreement)
+    units = guess.kind == "other units"
     return {
-        "kind": kind,
-        "why": why,
-        "labels": rates,
-        "shifts": tuple((scales if kind == "different scale" else shifts)[:N_SHIFTS]),
-        "agreement": agreement[0],
-        "reference_agreement": agreement[1],
+        "kind": guess.kind,
+        "why": words.why(),
+        "labels": tuple(LabelRate(*rate) for rate in rates),
+        "shifts": tuple((scales if units else shifts)[:N_SHIFTS]),
+        "agreement": study.agreement[0],
+        "reference_agreement": study.agreement[1],
     }
 
 
-def compare_features(
-    X: np.ndarray, reference: np.ndarray, features: np.ndarray
-) -> tuple[list[FeatureShift], list[FeatureShift]]:
-    """Columns whose mean, and columns whose spread, clearly differs; largest first.
+def _guess(study: Any, source: Side, reference: Side, look: Scores | None) -> Guess:
+    fitted = study.hypotheses(source.scores)
+    best, clear = _leader(fitted, study.saturated(source.scores), len(source.y))
+    if len(source.y) < LEAST_ROWS:
+        return Guess(CANNOT_TELL, best)
+    own = study.own_rule(best, source.scores)
+    found = _columns(study, source, reference, look, best)
+    if found is not None:
+        kind = found.kind
+        if kind == "other population" and not (best.kind == "clean" and clear):
+            kind = CANNOT_TELL
+        return Guess(kind, best, found, own)
+    if not clear or best.kind in ("clean", "labels unrelated"):
+        return Guess(CANNOT_TELL, best, None, own)
+    if own.sureness > SURE and own.likeness < ALIKE:
+        return Guess(CANNOT_TELL, best, None, own)
+    if best.kind == "shuffled labels" and not _would_show(study, own):
+        return Guess(CANNOT_TELL, best, None, own)
+    return Guess(best.kind, best, None, own)
 
-    The error of a standard deviation depends on the fourth moment: a column that is zero but for a
-    few rows may show any spread by chance.
-    """
-    mean_s, sd_s, error_s = _moments(X)
-    mean_r, sd_r, error_r = _moments(reference)
-    unit = np.where(sd_r > 0, sd_r, np.where(sd_s > 0, sd_s, 1.0))
-    difference = (mean_s - mean_r) / unit
-    noise = np.sqrt(1.0 / len(reference) + (np.maximum(sd_s, unit) / unit) ** 2 / len(X))
-    spread = np.divide(sd_s, sd_r, out=np.where(sd_s > 0, np.inf, 1.0), where=sd_r > 0)
-    with np.errstate(divide="ignore"):
-        log_spread = np.where((sd_s > 0) & (sd_r > 0), np.log(sd_s / unit), 0.0)
-    both = np.sqrt(error_s**2 + error_r**2)
-    dead = (sd_s == 0) & (sd_r > 0) & (error_r < 0.15) & (len(X) >= 20)
-    shifted = (np.abs(difference) > SHIFT) & (np.abs(difference) > CERTAIN * noise)
-    scaled = (np.abs(log_spread) > np.log(SCALE)) & (np.abs(log_spread) > CERTAIN * both)
-    scaled &= (error_s < 0.25) & (error_r < 0.25)
-    by_mean = np.argsort(-np.abs(difference), kind="stable")
-    by_spread = np.argsort(-np.where(dead, np.inf, np.abs(log_spread)), kind="stable")
 
-    def listed(order: np.ndarray, chosen: np.ndarray) -> list[FeatureShift]:
+def _leader(fitted: list[Hypothesis], free: float, rows: int) -> tuple[Hypothesis, bool]:
+    """Return the likeliest kind, and whether nothing else is nearly as likely."""
+    ranked = sorted(fitted, key=lambda h: -h.fit)
+    best = ranked[0]
+    others = [h for h in ranked if h.kind != best.kind]
+    if best.kind == "shuffled labels":  # the other says the same with more parameters
+        others = [h for h in others if h.kind != "labels unrelated"]
+    tempering = min(1.0, COUNTED / rows)
+    ahead = (best.fit - others[0].fit) * tempering >= AHEAD
+    behind = (free - best.fit) * tempering <= BEHIND
+    return best, ahead and behind
+
+
+def _would_show(study: Any, own: OwnRule) -> bool:
+    """Whether labels still attached to these rows would have shown."""
+    usual = study.usual_rule()
+    seen = np.arctanh(min(usual.correlation, 0.999)) * np.sqrt(own.rows)
+    enough = own.rows >= usual.rows / 2
+    return bool(own.sureness < UNSURE and enough and seen > SURE)
+
+
+def _columns(
+    study: Any, source: Side, reference: Side, look: Scores | None, best: Hypothesis
+) -> ColumnFinding | None:
+    """Return what the columns show, if undoing it makes sense of the labels."""
+    X, own = source.X, reference.X
+    if look is not None:
+        for find in (column_kinds.permuted, column_kinds.other_units):
+            found = find(X, own)
+            if found is None or found.repaired is None:
+                continue
+            scores = look(found.repaired)
+            again, clear = _leader(study.hypotheses(scores), study.saturated(scores), len(source.y))
+            better = again.fit > best.fit + AHEAD or best.kind == "clean"
+            if again.kind == "clean" and (better or clear):
+                return found
+    noisier = column_kinds.noisier(X, own)
+    if noisier is not None and best.kind in ("clean", "noisy labels", "shuffled labels"):
+        return noisier
+    return column_kinds.elsewhere(X, own)
+
+
+class _Classes:
+    """A source of classes beside the reference."""
+
+    def __init__(self, source: Side, reference: Side, classes: np.ndarray):
+        self.classes = classes
+        self.X = source.X
+        self.y = np.searchsorted(classes, source.y)
+        known = np.isfinite(reference.scores).all(axis=1)
+        self.held_out = reference.scores[known].astype(np.float64)
+        self.own_X = reference.X[known]
+        self.own_y = np.searchsorted(classes, reference.y)[known]
+        k = len(classes)
+        self.usual = (np.bincount(self.own_y, minlength=k) + 1.0) / (len(self.own_y) + k)
+        self.agreement = (
+            float(np.mean(source.scores.argmax(axis=1) == self.y)),
+            float(np.mean(self.held_out.argmax(axis=1) == self.own_y)),
+        )
+
+    def _likely(self, scores: np.ndarray) -> np.ndarray:
+        return label_kinds.calibrated(self.held_out, self.own_y, scores)
+
+    def hypotheses(self, scores: np.ndarray) -> list[Hypothesis]:
+        return label_kinds.hypotheses(self._likely(scores), self.y, self.usual)
+
+    def saturated(self, scores: np.ndarray) -> float:
+        return label_kinds.saturated(self._likely(scores), self.y)[0]
+
+    def own_rule(self, best: Hypothesis, scores: np.ndarray) -> OwnRule:
+        table = label_kinds.saturated(self._likely(scores), self.y)[1]
+        return own_rule(self.X, np.eye(len(self.classes))[self.y], scores @ table)
+
+    def usual_rule(self) -> OwnRule:
+        targets = np.eye(len(self.classes))[self.own_y]
+        return own_rule(self.own_X, targets, self.held_out)
+
+    def rates(self) -> list[tuple[Any, float, float]]:
+        k = len(self.classes)
+        here = np.bincount(self.y, minlength=k) / len(self.y)
+        there = np.bincount(self.own_y, minlength=k) / len(self.own_y)
+        return list(zip(self.classes.tolist(), here.tolist(), there.tolist(), strict=True))
+
+
+class _Numbers:
+    """A source of numbers beside the reference."""
+
+    def __init__(self, source: Side, reference: Side):
+        known = np.isfinite(reference.scores)
+        self.X, self.y = source.X, source.y
+        self.own_X, self.own_y = reference.X[known], reference.y[known]
+        self.held_out = reference.scores[known]
+        self.scale = number_kinds.spread_around(self.own_y - self.held_out)
+        self.agreement = (
+            _centred(source.scores, self.y),
+            _centred(self.held_out, self.own_y),
+        )
+
+    def hypotheses(self, scores: np.ndarray) -> list[Hypothesis]:
+        return number_kinds.hypotheses(scores, self.y, self.scale, self.own_y)
+
+    def saturated(self, scores: np.ndarray) -> float:
+        return number_kinds.saturated(scores, self.y)
+
+    def own_rule(self, best: Hypothesis, scores: np.ndarray) -> OwnRule:
+        sign = -1.0 if best.kind == "flipped sign" else 1.0
+        return own_rule(self.X, self.y[:, None], sign * scores[:, None])
+
+    def usual_rule(self) -> OwnRule:
+        return own_rule(self.own_X, self.own_y[:, None], self.held_out[:, None])
+
+    def rates(self) -> list[tuple[Any, float, float]]:
         return [
-            FeatureShift(str(features[j]), float(difference[j]), float(spread[j]))
-            for j in order
-            if chosen[j]
+            ("mean", float(self.y.mean()), float(self.own_y.mean())),
+            ("standard deviation", float(self.y.std()), float(self.own_y.std())),
         ]
 
-    return listed(by_mean, shifted), listed(by_spread, scaled | dead)
 
-
-def _moments(X: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Mean, standard deviation, and the standard error of the latter's logarithm."""
-    mean = X.mean(axis=0, dtype=np.float64)
-    second, fourth = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for low in range(0, len(X), 8192):
-        square = (X[low : low + 8192] - mean) ** 2
-        second += square.sum(axis=0)
-        fourth += (square**2).sum(axis=0)
-    variance = second / len(X)
-    # Rounding leaves a trace of variance in a constant column.
-    sd = np.where(variance > 1e-24 * (mean**2 + 1e-300), np.sqrt(variance), 0.0)
-    kurtosis = np.divide(fourth / len(X), variance**2, out=np.full_like(sd, 3.0), where=sd > 0)
-    return mean, sd, np.sqrt(np.maximum(kurtosis - 1.0, 0.1) / (4 * len(X)))
-
-
-def _classification(
-    source: Side, reference: Side, shifts: list[FeatureShift], scales: list[FeatureShift]
-) -> tuple[str, str, tuple[LabelRate, ...], tuple[float, float]]:
-    classes = np.unique(reference.y)
-    names = classes.tolist()
-    here = np.array([np.mean(source.y == c) for c in classes])
-    there = np.array([np.mean(reference.y == c) for c in classes])
-    rates = tuple(
-        LabelRate(c, float(a), float(b)) for c, a, b in zip(names, here, there, strict=True)
-    )
-    n = len(source.y)
-    says = np.array([np.mean(source.predicted == c) for c in classes])
-    chance = float(here @ says)
-    agreement = float(np.mean(source.predicted == source.y))
-    known = np.array([p == p and p is not None for p in reference.predicted.tolist()])
-    usual = float(np.mean(reference.predicted[known] == reference.y[known]))
-    both = (agreement, usual)
-    noise = np.sqrt(max(chance * (1 - chance), 0.01) / n)
-    room = max(usual - chance, 0.0)
-    top = int(np.argmax(here))
-    text = f"your reference's model agrees with {agreement:.0%} of its labels"
-    beside = f"on your own rows it is right for {usual:.0%}"
-    if here[top] >= ONE_CLASS and there[top] < 0.8:
-        why = f"{here[top]:.0%} of its rows have the label {names[top]!r}; of yours, "
-        return "label bias", f"{why}{there[top]:.0%}.", rates, both
-    if scales and _sizeable(scales):
-        return "different scale", _scale_words(scales), rates, both
-    if agreement < chance - max(3 * noise, 0.3 * room):
-        why = f"{text}, fewer than chance would ({chance:.0%}); {beside}."
-        return "flipped labels", why.capitalize(), rates, both
-    apart = 0.5 * float(np.abs(here - there).sum())
-    apart_noise = np.sqrt(0.25 / n + 0.25 / len(reference.y))
-    if shifts and _sizeable(shifts):
-        return "feature shift", _shift_words(shifts), rates, both
-    if abs(agreement - chance) <= max(3 * noise, 0.2 * room) and apart <= max(3 * apart_noise, 0.1):
-        why = (
-            f"{text}, about what chance gives ({chance:.0%}); {beside}, and label rates are close."
-        )
-        return "shuffled labels", why.capitalize(), rates, both
-    if apart > max(3 * apart_noise, 0.15):
-        most = int(np.argmax(here - there))
-        why = f"{here[most]:.0%} of its rows have the label {names[most]!r}; of yours, "
-        return "label bias", f"{why}{there[most]:.0%}.", rates, both
-    if agreement < usual:
-        return "noisy labels", f"{text}; {beside}.".capitalize(), rates, both
-    return "unclear", f"{text}; {beside}.".capitalize(), rates, both
-
-
-def _regression(
-    source: Side, reference: Side, shifts: list[FeatureShift], scales: list[FeatureShift]
-) -> tuple[str, str, tuple[LabelRate, ...], tuple[float, float]]:
-    known = np.isfinite(reference.predicted)
-    here = _correlation(source.predicted, source.y)
-    usual = _correlation(reference.predicted[known], reference.y[known])
-    noise = 3.0 / np.sqrt(len(source.y))
-    sd = float(reference.y.std()) or 1.0
-    ratio = float(source.y.std()) / sd
-    shift = (float(source.y.mean()) - float(reference.y.mean())) / sd
-    rates = (
-        LabelRate("mean", float(source.y.mean()), float(reference.y.mean())),
-        LabelRate("standard deviation", float(source.y.std()), float(reference.y.std())),
-    )
-    both = (here, usual)
-    words = (
-        f"Its labels correlate {here:+.2f} with what your reference's model predicts; "
-        f"your own do {usual:+.2f}"
-    )
-    if scales and _sizeable(scales):
-        return "different scale", _scale_words(scales), rates, both
-    if here < -max(noise, 0.3 * usual):
-        return "flipped sign", f"{words}: the sign is turned.", rates, both
-    if not 1 / 2 < ratio < 2:
-        why = f"Its labels spread {ratio:.3g} times as widely as yours."
-        return "label scale", why, rates, both
-    if shifts and _sizeable(shifts):
-        return "feature shift", _shift_words(shifts), rates, both
-    if abs(here) < max(noise, 0.25 * usual) and usual > noise:
-        return "shuffled labels", f"{words}.", rates, both
-    if abs(shift) > SHIFT:
-        side = "higher" if shift > 0 else "lower"
-        why = f"Its labels are on average {abs(shift):.2g} standard deviations {side} than yours."
-        return "label bias", why, rates, both
-    return ("noisy labels" if here < usual else "unclear"), f"{words}.", rates, both
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    a, b = a - a.mean(), b - b.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size > 0 else 0.0
-
-
-def _sizeable(found: list[FeatureShift]) -> bool:
-    """Whether columns differ so much that labels need not be at fault."""
-    return any(abs(f.difference) > 1.0 or not 1 / SCALE < f.spread < SCALE for f in found)
-
-
-def _scale_words(found: list[FeatureShift]) -> str:
-    first = found[0]
-    if first.spread == 0:
-        many = sum(f.spread == 0 for f in found)
-        more = f" (and {many - 1} more columns)" if many > 1 else ""
-        return f"Column {first.feature!r} never changes here{more}; in your rows it does."
-    more = f" (and {len(found) - 1} more columns)" if len(found) > 1 else ""
-    return (
-        f"Column {first.feature!r}{more} spreads {first.spread:.3g} times as widely as in your "
-        "reference."
-    )
-
-
-def _shift_words(found: list[FeatureShift]) -> str:
-    first = found[0]
-    side = "higher" if first.difference > 0 else "lower"
-    more = f", and {len(found) - 1} more columns differ" if len(found) > 1 else ""
-    return (
-        f"Column {first.feature!r} is on average {abs(first.difference):.2g} standard deviations "
-        f"{side} than in your reference{more}."
-    )
+def _centred(a: np.ndarray, b: np.ndarray) -> float:
+    return correlation(a - a.mean(), b - b.mean())

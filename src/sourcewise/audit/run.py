@@ -6,21 +6,26 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from sourcewise.audit.diagnosis import QUESTIONS, Side, SourceCard, diagnose
+from sourcewise.audit.diagnosis import Side, SourceCard, diagnose
 from sourcewise.audit.expected_errors import (
     ErrorComparison,
     HeldOut,
     compare_errors,
     held_out_errors,
 )
-from sourcewise.estimators import SourceWeightedClassifier, SourceWeightedRegressor
+from sourcewise.audit.leaks import leaks
+from sourcewise.audit.wording import QUESTIONS
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict, evidence_in_words, verdict
+from sourcewise.tables.bad_rows import SkippedRows
 from sourcewise.tables.model import TableModel
 from sourcewise.tables.training import TrainingTable
 
-MOST_CARDS = 60
+MOST_CARDS = 5000
+# Of sparse rows.
+MOST_COLUMNS = 300
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,14 @@ class Audit:
     columns : tuple of (column, what was done to it)
     left_out : dict
         Sources with too few rows to be looked at.
+    skipped : tuple of SkippedRows
+        Rows that could not be used.
+    leaks : tuple of str
+        Sentences on columns that give the label away.
     facts : dict
         Versions, seed, command line: what it takes to do this again.
+    strips : dict
+        Thumbnails (:mod:`sourcewise.images.strip`) by source; of tables of pictures, if asked for.
     """
 
     report: SourceReport
@@ -57,6 +68,9 @@ class Audit:
     columns: tuple[tuple[str, str], ...]
     left_out: dict[str, int]
     facts: dict[str, str] = field(default_factory=dict)
+    strips: dict[str, Any] = field(default_factory=dict)
+    skipped: tuple[SkippedRows, ...] = ()
+    leaks: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
@@ -69,7 +83,10 @@ class Audit:
         assert context is not None
         bound, found = context.bound, self.verdict
         return {
-            "verdict": {**asdict(found), "sentence": str(found)},
+            "verdict": {
+                **{group: self._names(which) for group, which in asdict(found).items()},
+                "sentence": str(found),
+            },
             "errors": asdict(self.comparison),
             **self.report.to_dict(),
             "set_aside": self._cards_of(found.set_aside),
@@ -84,8 +101,13 @@ class Audit:
             },
             "columns": [{"column": name, "treatment": what} for name, what in self.columns],
             "left_out": self.left_out,
+            "skipped": [asdict(item) for item in self.skipped],
+            "leaks": list(self.leaks),
             "made_by": self.facts,
         }
+
+    def _names(self, positions: list[int]) -> list[Any]:
+        return [self.report.sources[i].source for i in positions]
 
     def _cards_of(self, positions: list[int]) -> list[dict[str, Any]]:
         names = {str(self.report.sources[i].source) for i in positions}
@@ -96,9 +118,17 @@ def fit_table(
     training: TrainingTable, settings: Settings, *, label: str, source: str
 ) -> TableModel:
     """Fit a model to a table that has been read."""
-    model = _make_model(training, settings)
-    model.fit(training.X, training.y, sources=_name_of_row(training))
-    return TableModel(training.preprocessor, model, label=label, source=source)
+    model = TableModel(
+        label,
+        source,
+        training.names[0],
+        discrepancy=settings.discrepancy,
+        trade_off=settings.trade_off,
+        protocol=settings.protocol,
+        n_jobs=settings.n_jobs,
+        random_state=settings.seed,
+    )
+    return model.fit_training(training)
 
 
 def run_audit(
@@ -108,9 +138,9 @@ def run_audit(
     fitted = fit_table(training, settings, label=label, source=source)
     report = fitted.report()
     found = held_out_errors(
-        training, lambda: _make_model(training, settings), _name_of_row(training), settings.seed
+        training, lambda: fitted.make_model(training), training.name_of_row, settings.seed
     )
-    cards = _cards(training, fitted.model, report, found)
+    cards = _cards(training, fitted.model_, report, found)
     columns = tuple((rule.name, str(rule)) for rule in training.preprocessor.rules_)
     return (
         Audit(
@@ -120,28 +150,11 @@ def run_audit(
             columns,
             training.left_out,
             facts,
+            skipped=training.skipped,
+            leaks=tuple(leaks(training)),
         ),
         fitted,
     )
-
-
-def _make_model(training: TrainingTable, settings: Settings) -> Any:
-    kind = SourceWeightedClassifier if training.classification else SourceWeightedRegressor
-    return kind(
-        reference=training.names[0],
-        discrepancy=settings.discrepancy,
-        trade_off=settings.trade_off,
-        protocol=settings.protocol,
-        n_jobs=settings.n_jobs,
-        random_state=settings.seed,
-    )
-
-
-def _name_of_row(training: TrainingTable) -> np.ndarray:
-    """Names as objects: rows share them, however long they are."""
-    names = np.empty(len(training.names), dtype=object)
-    names[:] = training.names
-    return np.asarray(names[training.codes])
 
 
 def _cards(
@@ -153,15 +166,20 @@ def _cards(
     )
     if not chosen:
         return ()
-    alone = model.at_trade_off(0.0)
     features = training.preprocessor.get_feature_names_out()
     own = training.rows(0)
-    reference = Side(training.X[own], training.y[own], found.predictions)
+    columns = columns_to_compare(training.X, training.X[own])
+    features = features[columns]
+    classes = model.classes_ if training.classification else None
+    look = model.predict if classes is None else model.predict_proba
+    reference = Side(few_columns(training.X[own], columns), training.y[own], found.scores)
     cards = []
     for i in chosen[:MOST_CARDS]:
         rows, line = training.rows(i), report.sources[i]
-        side = Side(training.X[rows], training.y[rows], alone.predict(training.X[rows]))
-        facts = diagnose(side, reference, features)
+        X = training.X[rows]
+        side = Side(few_columns(X, columns), training.y[rows], look(X))
+        again = None if scipy.sparse.issparse(X) else look
+        facts = diagnose(side, reference, features, classes, again)
         assert report.context is not None
         cards.append(
             SourceCard(
@@ -174,6 +192,21 @@ def _cards(
             )
         )
     return tuple(cards)
+
+
+def columns_to_compare(X: Any, own: Any) -> Any:
+    """Which columns are looked at one by one: of sparse rows, those that most rows use."""
+    if not scipy.sparse.issparse(X):
+        return slice(None)
+    uses = np.bincount(own.indices, minlength=X.shape[1]) / own.shape[0]
+    uses += np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0]
+    most = np.argsort(-uses, kind="stable")[:MOST_COLUMNS]
+    return np.sort(most[uses[most] > 0])
+
+
+def few_columns(X: Any, columns: Any) -> np.ndarray:
+    """Return some columns as an array."""
+    return np.asarray(X[:, columns].toarray() if scipy.sparse.issparse(X) else X[:, columns])
 
 
 def _short(name: Any) -> str:

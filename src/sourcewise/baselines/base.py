@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -14,10 +14,16 @@ from sklearn.base import ClassifierMixin
 from sourcewise.baselines.shared_fits import SharedFits, Trained
 from sourcewise.core.choices import Choices
 from sourcewise.core.logistic import probabilities
+from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.estimators.base import _array_of_names
 from sourcewise.estimators.input import ClassInput
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import forget_fit, unchanged_on_failure
+
+SPARSE_REFUSED = (
+    "{method} does not take a sparse X{some}, which it would have to make dense; pass X.toarray() "
+    "if that fits into memory."
+)
 
 
 class Baseline(ClassifierMixin, ClassInput):
@@ -41,7 +47,7 @@ class Baseline(ClassifierMixin, ClassInput):
 
         Parameters
         ----------
-        X : array or frame of shape (n_rows, n_features)
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
         sources : array of shape (n_rows,), optional
             Name of each row's source; one of them is the reference. None: all rows are trusted.
@@ -67,6 +73,12 @@ class Baseline(ClassifierMixin, ClassInput):
     def _probabilities(self, X: np.ndarray) -> np.ndarray:
         return probabilities(np.asarray(X @ self.coef_.T + self.intercept_))
 
+    def __sklearn_tags__(self) -> Any:
+        """Say whether sparse rows are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._most_sparse_rows > 0
+        return tags
+
     def _choices(self) -> Choices:
         # Placeholders only are cut off: normalising each source by itself needs rows in other units
         # as they are.
@@ -74,8 +86,21 @@ class Baseline(ClassifierMixin, ClassInput):
 
     # -- for subclasses ----------------------------------------------------------------------
 
+    _most_sparse_rows: ClassVar[float] = np.inf  # that the method can take
+
     def _check_parameters(self, names: list[Any]) -> None:
         """Check the parameters that a method has of its own."""
+
+    def takes_sparse(self, n_rows: int) -> bool:
+        """Whether so many sparse rows can be fitted without making them dense."""
+        return n_rows <= self._most_sparse_rows
+
+    def _check_sparse(self, work: SharedFits) -> None:
+        """Refuse sparse rows that the method would have to make dense."""
+        X = work.pool.data.X
+        if isinstance(X, SparseRows) and not self.takes_sparse(len(X)):
+            some = f" of more than {self._most_sparse_rows} rows" if self._most_sparse_rows else ""
+            raise ValueError(SPARSE_REFUSED.format(method=type(self).__name__, some=some))
 
     def _weigh(self, work: SharedFits) -> np.ndarray | None:
         """Source weights to train with, for all rows and without each fold, or None."""
@@ -152,6 +177,7 @@ def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weig
             model.sources_ = _array_of_names(names)
             model.reference_index_ = work.pool.data.reference
             model._check_parameters(names)
+            model._check_sparse(work)
             weightings.append(model._weigh(work))
         trained = iter(work.train_all([w for w in weightings if w is not None]))
         for model, weights in zip(models, weightings, strict=True):

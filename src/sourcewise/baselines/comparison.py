@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TextIO
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import type_of_target
@@ -20,6 +22,7 @@ from sourcewise.baselines.component_median import ComponentMedian
 from sourcewise.baselines.fltrust import FLTrust
 from sourcewise.baselines.geometric_median import GeometricMedian
 from sourcewise.baselines.mixmin import MixMin
+from sourcewise.baselines.one_fit import OneFit
 from sourcewise.baselines.pairwise_filter import PairwiseFilter
 from sourcewise.baselines.probability_median import ProbabilityMedian
 from sourcewise.baselines.reference_only import ReferenceOnly
@@ -27,6 +30,8 @@ from sourcewise.baselines.robust_logistic import RobustLogistic
 from sourcewise.baselines.source_normalized import SourceNormalized
 from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.splitter import ReferenceKFold
+from sourcewise.extras import how_to_install
+from sourcewise.report.source_report import PANDAS_MISSING
 
 DEFAULT = "sourcewise"
 METHODS: dict[str, Any] = {
@@ -43,7 +48,7 @@ METHODS: dict[str, Any] = {
     "agreement filter": AgreementFilter,
     "pairwise filter": PairwiseFilter,
 }
-NAME_WIDTH = 28
+NAME_WIDTH = 30
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,24 @@ class Comparison:
         Names; the first is the one that the others are compared with.
     losses : array of shape (n_methods, n_reference_rows)
         1 where the method got a held-out row wrong.
+
+    Examples
+    --------
+    >>> from sourcewise.baselines import compare
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits()
+    >>> found = compare(
+    ...     digits.X,
+    ...     digits.y,
+    ...     sources=digits.vendor,
+    ...     reference="gold",
+    ...     methods=["all data"],
+    ...     random_state=0,
+    ... )
+    >>> found.methods
+    ('sourcewise', 'all data')
+    >>> bool(found.errors[0] < found.errors[1])
+    True
     """
 
     methods: tuple[str, ...]
@@ -86,7 +109,7 @@ class Comparison:
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'sourcewise[report]'.") from error
+            raise ImportError(PANDAS_MISSING.format(how=how_to_install("report"))) from error
         return pandas.DataFrame(
             {
                 "method": self.methods,
@@ -129,6 +152,7 @@ def compare(
     n_splits: int = 5,
     cv: int = 5,
     protocol: str | None = None,
+    estimator: Any = None,
     random_state: Any = None,
     verbose: bool | None = None,
 ) -> Comparison:
@@ -143,7 +167,7 @@ def compare(
 
     Parameters
     ----------
-    X : array or frame of shape (n_rows, n_features)
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
     y : array of shape (n_rows,)
         Class labels.
     sources : array of shape (n_rows,)
@@ -151,7 +175,8 @@ def compare(
     reference : hashable
         Name of the trusted source.
     methods : "all", list of names, or dict of name to estimator
-        Names as in the result of "all", or of the classes ("AllData"). The default,
+        Names as in the result of "all" (of a sparse ``X``, those that take it), or of the classes
+        ("AllData"). The default,
         ``"sourcewise"``, is always there and comes first, as the others are compared with it; a
         dict may hold another estimator of that name. Estimators are cloned; they take
         ``fit(X, y, sources=...)``.
@@ -159,6 +184,10 @@ def compare(
         Outer folds.
     cv, protocol
         For the methods asked for by name: inner folds, and None or "paper".
+    estimator : scikit-learn classifier, optional
+        A learner of your own. The methods are then ``"sourcewise"`` with it, ``"linear default"``,
+        and it by itself: ``"reference only"``, ``"all data"``, and ``"all data, source as a
+        feature"``, which predicts as for the reference.
     random_state : int, RandomState or None
         Splits rows into outer and inner folds.
     verbose : bool, optional
@@ -185,8 +214,14 @@ def compare(
     """
     rng = check_random_state(random_state)
     outer, inner = (int(seed) for seed in rng.randint(2**31 - 1, size=2))
-    models = _models(methods, {"reference": reference, "cv": cv, "protocol": protocol}, inner)
-    y = np.asarray(y)
+    known = METHODS
+    options = {"reference": reference, "cv": cv, "protocol": protocol, "random_state": inner}
+    if estimator is not None:
+        known = _methods_of(estimator)
+    models = _models(methods, known, options)
+    X, y = validation.indexable_rows(X), np.asarray(y)
+    if isinstance(methods, str) and methods == "all":
+        models = {name: model for name, model in models.items() if _takes(model, X)}
     names, codes = validation.check_source_names(sources, validation.n_rows_of(X))
     validation.check_same_length(X, y)
     trusted = np.flatnonzero(codes == validation.check_reference(names, reference))
@@ -211,31 +246,52 @@ def compare(
     return Comparison(tuple(models), losses[:, trusted])
 
 
-def _models(methods: Any, options: dict[str, Any], seed: int) -> dict[str, Any]:
+def _methods_of(estimator: Any) -> dict[str, Any]:
+    """Methods for an estimator of the user's own, as functions of the options."""
+
+    def alone(rows: str) -> Any:
+        return lambda reference, random_state, **_: OneFit(
+            estimator, rows=rows, reference=reference, random_state=random_state
+        )
+
+    return {
+        DEFAULT: partial(SourceWeightedClassifier, estimator),
+        "linear default": SourceWeightedClassifier,
+        "reference only": alone("reference"),
+        "all data": alone("all"),
+        "all data, source as a feature": alone("told"),
+    }
+
+
+def _models(methods: Any, known: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     if isinstance(methods, Mapping):
         first = methods.get(DEFAULT)
         if first is None:
-            first = METHODS[DEFAULT](random_state=seed, **options)
+            first = known[DEFAULT](**options)
         return {DEFAULT: first, **methods}
-    names = list(METHODS) if isinstance(methods, str) and methods == "all" else methods
+    names = list(known) if isinstance(methods, str) and methods == "all" else methods
     if isinstance(names, str):
         names = [names]
     if not isinstance(names, Sequence):
         raise ValueError(
             f"methods must be 'all', a list of names or a dict of name to estimator; got {names!r}."
         )
-    classes = {kind.__name__: name for name, kind in METHODS.items()}
+    classes = {getattr(kind, "__name__", name): name for name, kind in known.items()}
     names = [classes.get(name, name) if isinstance(name, str) else name for name in names]
     for name in names:
-        if not isinstance(name, str) or name not in METHODS:
+        if not isinstance(name, str) or name not in known:
             raise ValueError(
-                f"There is no method {name!r}; choose among {', '.join(map(repr, METHODS))}, or "
+                f"There is no method {name!r}; choose among {', '.join(map(repr, known))}, or "
                 "pass a dict of name to estimator."
             )
-    return {
-        name: METHODS[name](random_state=seed, **options)
-        for name in dict.fromkeys([DEFAULT, *names])
-    }
+    return {name: known[name](**options) for name in dict.fromkeys([DEFAULT, *names])}
+
+
+def _takes(model: Any, X: Any) -> bool:
+    """Whether a method can be asked for these rows, if they are sparse."""
+    return not (scipy.sparse.issparse(X) and isinstance(model, Baseline)) or model.takes_sparse(
+        X.shape[0]
+    )
 
 
 def _check_classes(labels: np.ndarray, reference: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sourcewise.core.choices import DEFAULT
@@ -10,6 +12,8 @@ from sourcewise.core.family import SourceRuns
 from sourcewise.core.folds import named_seed, stratified_folds
 from sourcewise.core.logistic import n_outputs
 from sourcewise.core.newton import newton_logistic
+from sourcewise.core.sparse_rows import SparseRows, column_extremes
+from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.estimators.pool import Pool
 
 NEWTON_TOL = 1e-10
@@ -52,7 +56,8 @@ def _fit(pool: Pool, C: float, order: np.ndarray | slice, counts: np.ndarray) ->
     d = data.X.shape[1]
     models = np.zeros((len(counts), n_outputs(data.n_classes), d))
     some = counts > 0
-    if data.n_classes <= 2:
+    few = not isinstance(data.X, SparseRows) or counts.max() <= MOST_ROWS
+    if data.n_classes <= 2 and few:
         penalty = constant_penalty(d, penalise=pool.choices.as_given)
         stop = np.cumsum(counts)
         positions = np.arange(len(data.y))[order]
@@ -91,9 +96,8 @@ def _constant_models(data: SourceData) -> np.ndarray:
     """
     k = n_outputs(data.n_classes)
     models = np.zeros((data.n_classes, k, data.X.shape[1]))
-    # The last one that is the same in all rows: ours, or the user's own if ours was not needed.
-    column = int(np.flatnonzero((data.X[:1] == data.X).all(axis=0) & (data.X[0] != 0))[-1])
-    unit = 1.0 / data.X[0, column]
+    column, value = _constant_column(data.X)
+    unit = 1.0 / value
     if k == 1:
         models[0, 0, column], models[1, 0, column] = -unit, unit
         return models
@@ -101,6 +105,18 @@ def _constant_models(data: SourceData) -> np.ndarray:
         models[label, :, column] = -unit / k
         models[label, label, column] += unit
     return models
+
+
+def _constant_column(X: Any) -> tuple[int, float]:
+    """Find the last column that is the same in all rows: ours, or the user's own instead."""
+    if not isinstance(X, SparseRows):
+        column = int(np.flatnonzero((X[:1] == X).all(axis=0) & (X[0] != 0))[-1])
+        return column, float(X[0, column])
+    if (X.last == X.last[0]).all() and X.last[0] != 0.0:
+        return X.shape[1] - 1, float(X.last[0])
+    low, high = column_extremes(X.features)  # given as they are: nothing is taken from any
+    column = int(np.flatnonzero((low == high) & (low != 0.0))[-1])
+    return column, float(low[column])
 
 
 def constant_penalty(n_features: int, *, penalise: bool) -> np.ndarray:

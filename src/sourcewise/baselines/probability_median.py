@@ -66,11 +66,11 @@ class ProbabilityMedian(MedianOfModels):
         self.local_intercept_ = np.stack([intercept for _, intercept in units])
 
     def _probabilities(self, X: np.ndarray) -> np.ndarray:
-        result = np.empty((len(X), len(self.classes_)))
+        result = np.empty((X.shape[0], len(self.classes_)))
         n_models, outputs, d = self.local_coef_.shape
         flat = self.local_coef_.reshape(-1, d).T
         step = max(1, BLOCK // (n_models * outputs))
-        for low in range(0, len(X), step):
+        for low in range(0, X.shape[0], step):
             rows = slice(low, low + step)
             scores = (X[rows] @ flat).reshape(-1, n_models, outputs) + self.local_intercept_
             result[rows] = median_probabilities(probabilities(scores.transpose(1, 0, 2)))

@@ -19,6 +19,7 @@ from sourcewise.core.robust import (
     scores_start,
 )
 from sourcewise.core.row_space import RowSpace
+from sourcewise.core.sparse_span import MOST_ROWS
 
 AUTHORS_PENALTIES = 2.0 ** np.arange(-5, 5)  # l, on the mean loss
 AUTHORS_STEPS = (100, 500)  # in cross-validation, and for the final model
@@ -99,6 +100,8 @@ class RobustLogistic(Baseline):
         super().__init__(reference=reference, cv=cv, protocol=protocol, random_state=random_state)
         self.optimizer = optimizer
         self.threshold = threshold
+
+    _most_sparse_rows = MOST_ROWS  # it works in the span of all rows
 
     def _check_parameters(self, names: list[Any]) -> None:
         if self.optimizer not in ("quasi-newton", "gradient-descent"):

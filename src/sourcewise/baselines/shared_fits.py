@@ -17,6 +17,8 @@ from sourcewise.baselines.local import (
 from sourcewise.core.family import WeightedProblems, given_problems, kept_shares
 from sourcewise.core.logistic import MANY_FEATURES
 from sourcewise.core.newton import newton_logistic
+from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.estimators.cross_validation import total_weight
 from sourcewise.estimators.pool import Pool
 
@@ -142,6 +144,8 @@ class SharedFits:
         data = self.pool.data
         used, d = data.row_counts[weights.any(axis=0)].sum(), data.X.shape[1]
         few = used <= FEW_ROWS * d and min(used, d) <= MANY_FEATURES
+        if isinstance(data.X, SparseRows):
+            few &= used <= MOST_ROWS
         return data.n_classes <= 2 and bool(few)
 
     def problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:

@@ -55,6 +55,8 @@ class SourceNormalized(Baseline):
     True
     """
 
+    _most_sparse_rows = 0  # each source is centred by its own means
+
     def _fit(self, work: SharedFits) -> None:
         pool = work.pool
         assert pool.features is not None

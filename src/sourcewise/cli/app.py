@@ -11,8 +11,10 @@ from sourcewise.cli.audit import audit
 from sourcewise.cli.demo import demo
 from sourcewise.cli.entry import BAD_INPUT, INTERRUPT, INTERRUPTED, complain
 from sourcewise.cli.export import export
+from sourcewise.cli.federated import app as federated
 from sourcewise.cli.figures import figures
 from sourcewise.cli.fit import fit
+from sourcewise.cli.images import images
 from sourcewise.cli.predict import predict
 from sourcewise.cli.reproduce import StudyInterrupted, reproduce
 from sourcewise.cli.tables import tables
@@ -30,6 +32,8 @@ app = typer.Typer(
 )
 for command in (demo, audit, fit, predict, export, reproduce, tables, figures):
     app.command()(command)
+app.add_typer(images, name="images")
+app.add_typer(federated, name="federated")
 
 
 def _version(wanted: bool) -> None:

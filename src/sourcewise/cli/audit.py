@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sourcewise.audit import Audit, run_audit
+from sourcewise.cli import image_options as i
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
+from sourcewise.cli.notes import table_notes, wrapped
+from sourcewise.cli.on_cluster import ONLY_FIT, on_cluster
 from sourcewise.cli.output import check_output, facts, outputs, plain, print_json
-from sourcewise.cli.progress import progress_bars
+from sourcewise.progress_bars import progress_bars
 from sourcewise.report.html import render
 from sourcewise.tables.training import read_training
 
-MOST_LINES = 40
 PAGES, DATA = {".html", ".htm", ""}, {".json"}
 WRONG_KIND = "A report is a page (.html) or data (.json); {path} would be neither."
 
@@ -36,6 +39,11 @@ def audit(
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,
+    image: i.Image = None,
+    image_folder: i.ImageFolder = None,
+    image_size: i.ImageSize = 224,
+    show_images: i.ShowImages = False,
+    skip_bad_pictures: i.SkipBadPictures = False,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
 ) -> None:
@@ -46,20 +54,37 @@ def audit(
     check_output(output, given.data, given.reference_file)
     if output is not None and output.suffix.lower() not in PAGES | DATA:
         raise ValueError(WRONG_KIND.format(path=output))
+    if on_cluster(given):
+        raise ValueError(ONLY_FIT)
     settings = given.settings()
-    with progress_bars(quiet):
-        result, _ = run_audit(
-            read_training(given.table_request()),
+    request = given.table_request()
+    asked = {"show": show_images, "skip_bad": skip_bad_pictures}
+    with (
+        progress_bars(quiet),
+        i.with_pictures(request, image, image_folder, image_size, **asked) as (table, pictures),
+    ):
+        training = read_training(table)
+        result, fitted = run_audit(
+            training,
             settings,
             label=given.label,
             source=given.source,
             facts=facts(given.seed, o.command_line()),
         )
+        if show_images:
+            from sourcewise.images.strip import strips
+
+            shown = strips(result, fitted, training, pictures)
+            result = replace(result, strips=shown)
+    left_out = [] if pictures is None else pictures.problems
     write_audit(result, output)
     if as_json:
         print_json(result.to_dict())
     elif not quiet:
-        print(in_words(result))
+        print("\n".join([in_words(result), "", *table_notes(fitted)]).rstrip())
+        if left_out:
+            rows = "row was" if len(left_out) == 1 else "rows were"
+            print(f"\n{len(left_out)} {rows} left out for their pictures: {left_out[0]}")
         if output is not None:
             print(f"\nReport: {output}")
 
@@ -79,16 +104,10 @@ def write_audit(result: Audit, output: Path | None) -> None:
 
 def in_words(result: Audit) -> str:
     """Lay the result out for a terminal of 80 columns."""
-    return "\n".join([str(result.verdict), "", short_table(result), "", *expected_errors(result)])
-
-
-def short_table(result: Audit) -> str:
-    """Return the table of sources, cut where it would scroll away."""
-    lines = str(result.report).splitlines()
-    if len(lines) <= MOST_LINES + 3:
-        return "\n".join(lines)
-    left = len(lines) - 3 - MOST_LINES
-    return "\n".join([*lines[: 2 + MOST_LINES], f"... and {left} more sources", lines[-1]])
+    first = [line for sentence in result.leaks for line in (wrapped(sentence, ""), "")]
+    return "\n".join(
+        [*first, str(result.verdict), "", str(result.report), "", *expected_errors(result)]
+    )
 
 
 def expected_errors(result: Audit) -> list[str]:

@@ -14,10 +14,11 @@ from sourcewise.audit import Settings, run_audit
 from sourcewise.cli import options as o
 from sourcewise.cli.audit import in_words
 from sourcewise.cli.output import NOT_WRITABLE, facts, outputs
-from sourcewise.cli.progress import progress_bars
 from sourcewise.datasets import VendorDigits, vendor_digits
+from sourcewise.progress_bars import progress_bars
 from sourcewise.report.html import render
-from sourcewise.tables.training import TableRequest, read_training
+from sourcewise.tables.request import TableRequest
+from sourcewise.tables.training import read_training
 
 
 def demo(
@@ -58,9 +59,9 @@ def demo(
     kept_aside = {
         name: np.mean(model_at.predict(digits.X_test) != test)
         for name, model_at in [
-            ("reference only", fitted.model.at_trade_off(0.0)),
-            ("everything", fitted.model.at_trade_off(np.inf)),
-            ("sourcewise", fitted.model),
+            ("reference only", fitted.model_.at_trade_off(0.0)),
+            ("everything", fitted.model_.at_trade_off(np.inf)),
+            ("sourcewise", fitted.model_),
         ]
     }
     print("Is this handwritten digit odd or even? 60 rows you labelled yourself ('gold')")

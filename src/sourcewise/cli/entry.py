@@ -10,8 +10,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-MISSING = "The sourcewise command needs {name}, which is not installed: {how}"
-INSTALL = "pip install 'sourcewise[cli]'."
+from sourcewise.extras import how_to_install
+
+MISSING = "The sourcewise command needs {name}, which is not installed: {how}."
 NEEDED = ("typer", "rich", "pyarrow", "skops")
 INTERRUPTED = "Interrupted; nothing was written."
 NO_MEMORY = "There is not enough memory for this table; use fewer columns (--features) or rows."
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in NEEDED:
             raise
-        return complain(MISSING.format(name=error.name, how=INSTALL))
+        return complain(MISSING.format(name=error.name, how=how_to_install("cli")))
     except KeyboardInterrupt:
         return complain(INTERRUPTED, INTERRUPT)
     try:
@@ -43,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except MemoryError:
         return complain(NO_MEMORY)
     except ModuleNotFoundError as error:
-        return complain(MISSING.format(name=error.name, how=INSTALL))
+        return complain(MISSING.format(name=error.name, how=how_to_install("cli")))
     except ImportError as error:
         return complain(str(error))
     except OSError as error:
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def complain(sentence: str, code: int = BAD_INPUT) -> int:
     """Say one sentence on standard error."""
     line = " ".join(sentence.split())
+    # A message may quote a file: nothing in it moves the cursor or turns the direction of writing.
+    line = "".join(c if c.isprintable() else "\ufffd" for c in line)
     print(f"sourcewise: {line}", file=sys.stderr)
     return code
 

@@ -10,10 +10,10 @@ import typer
 
 from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
-from sourcewise.cli.progress import progress_bars
 from sourcewise.cli.tables import ResultsFile, beside
 from sourcewise.experiments.figures import draw_figures
 from sourcewise.experiments.study_errors import read_studies
+from sourcewise.progress_bars import progress_bars
 
 
 def figures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,17 @@ from sourcewise import save
 from sourcewise.audit import fit_table
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
+from sourcewise.cli.notes import table_notes
+from sourcewise.cli.on_cluster import fit_on_cluster, on_cluster, sources_on_cluster
 from sourcewise.cli.output import check_output, outputs, print_json, source_weights, weights_csv
-from sourcewise.cli.progress import progress_bars
+from sourcewise.cli.progress_lines import progress_of_cluster
+from sourcewise.progress_bars import progress_bars
 from sourcewise.report.verdict import verdict
 from sourcewise.tables.training import read_training
 
 SAME_OUTPUT = "--output and --weights name the same file {path}; give two names."
+
+NOT_BY_NAME = "(It is a skops file, whatever its name: load it with sourcewise.load.)"
 
 
 @with_fitting_options
@@ -55,9 +61,13 @@ def fit(
     if weights is not None and weights.absolute() == output.absolute():
         raise ValueError(SAME_OUTPUT.format(path=output))
     settings = given.settings()
-    with progress_bars(quiet):
-        training = read_training(given.table_request())
-        model = fit_table(training, settings, label=given.label, source=given.source)
+    if on_cluster(given):
+        with progress_of_cluster(quiet, as_json), sources_on_cluster(given) as sources:
+            model = fit_on_cluster(sources, settings)
+    else:
+        with progress_bars(quiet):
+            training = read_training(given.table_request())
+            model = fit_table(training, settings, label=given.label, source=given.source)
     report = model.report()
     with outputs(output, weights) as temporary:
         save(model, temporary[0])
@@ -71,9 +81,13 @@ def fit(
                 "cutoff": report.cutoff,
                 "shares": report.to_dict()["shares"],
                 "sources": source_weights(report),
+                "skipped": [asdict(item) for item in model.skipped_],
             }
         )
     elif not quiet:
-        print(f"{verdict(report)}\n\n{report}\n\nModel: {output}")
+        notes = table_notes(model)
+        print("\n".join([str(verdict(report)), "", str(report), "", *notes, f"Model: {output}"]))
+        if output.suffix != ".skops":
+            print(NOT_BY_NAME)
         if weights is not None:
             print(f"Weights: {weights}")

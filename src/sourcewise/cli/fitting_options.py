@@ -15,11 +15,11 @@ import typer
 from sourcewise.audit import Settings
 from sourcewise.cli.options import FITTING, Seed, listed
 from sourcewise.core.discrepancy.methods import DISCREPANCIES
-from sourcewise.tables.training import TableRequest
+from sourcewise.tables.request import TableRequest
 
 BAD_TRADE_OFF = "--trade-off must be cv, theory or a number that is not negative; got {value!r}."
 
-TABLE = "The table"
+TABLE, CLUSTER = "The table", "A cluster"
 
 
 class Task(StrEnum):
@@ -41,6 +41,22 @@ class Protocol(StrEnum):
     """Whose choices to follow."""
 
     paper = "paper"
+
+
+class Place(StrEnum):
+    """Where the rows are."""
+
+    memory = "memory"
+    dask = "dask"
+
+
+def _tls_file(what: str) -> Any:
+    return typer.Option(
+        metavar="FILE",
+        help=f"The {what}, for a scheduler that wants TLS.",
+        show_default=False,
+        rich_help_panel=CLUSTER,
+    )
 
 
 @dataclass(frozen=True)
@@ -118,6 +134,32 @@ class FittingOptions:
             rich_help_panel=TABLE,
         ),
     ] = None
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of free text, whose words are features.",
+            show_default=False,
+            rich_help_panel=TABLE,
+        ),
+    ] = None
+    dates: Annotated[
+        bool,
+        typer.Option(
+            "--dates",
+            help="Turn dates into numbers (days since 1970-01-01).",
+            rich_help_panel=TABLE,
+        ),
+    ] = False
+    skip_bad_rows: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-rows",
+            help="Leave out rows with an unknown or empty label or rubbish in a number, and hold "
+            "them against their source.",
+            rich_help_panel=TABLE,
+        ),
+    ] = False
     task: Annotated[
         Task,
         typer.Option(
@@ -168,6 +210,36 @@ class FittingOptions:
         ),
     ] = None
 
+    engine: Annotated[
+        Place,
+        typer.Option(
+            metavar="ENGINE",
+            help="Where the rows are: memory, or dask for a folder of Parquet files on a cluster.",
+            rich_help_panel=CLUSTER,
+        ),
+    ] = Place.memory
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Dask scheduler (tcp://host:8786). Default: workers on this machine.",
+            show_default=False,
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Keep what is found in a folder, and go on from what is there.",
+            show_default=False,
+            rich_help_panel=CLUSTER,
+        ),
+    ] = None
+    tls_ca: Annotated[Path | None, _tls_file("authority's certificate")] = None
+    tls_cert: Annotated[Path | None, _tls_file("client's certificate")] = None
+    tls_key: Annotated[Path | None, _tls_file("client's key")] = None
+
     def table_request(self) -> TableRequest:
         """Collect what the options say about the table."""
         return TableRequest(
@@ -181,6 +253,9 @@ class FittingOptions:
             categories=listed(self.categories),
             task=self.task.value,
             min_rows=self.min_rows,
+            text=listed(self.text),
+            dates=self.dates,
+            skip_bad_rows=self.skip_bad_rows,
         )
 
     def settings(self) -> Settings:

@@ -23,6 +23,8 @@ from sourcewise.report.source_report import SourceReport
 NOT_WRITABLE = "{path} cannot be written: {why}."
 SAME_FILE = "{path} would be both read and written; choose another name for the output."
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
 
 def check_output(path: Path | None, *inputs: Path | None) -> None:
     """Find out now, not after an hour, that a file cannot be written."""
@@ -121,13 +123,18 @@ def source_weights(report: SourceReport) -> list[dict[str, Any]]:
     ]
 
 
+def harmless(value: Any) -> Any:
+    """Put a quote before text that a spreadsheet would take for a formula (OWASP's rule)."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
 def weights_csv(report: SourceReport) -> bytes:
     """Lay the weights out as CSV."""
     lines = source_weights(report)
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(lines[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(lines)
+    writer.writerows({key: harmless(value) for key, value in line.items()} for line in lines)
     return text.getvalue().encode()
 
 

@@ -10,11 +10,11 @@ import typer
 
 from sourcewise import load
 from sourcewise.cli import options as o
-from sourcewise.cli.output import check_output, outputs, print_json
-from sourcewise.cli.progress import progress_bars
+from sourcewise.cli.output import check_output, harmless, outputs, print_json
 from sourcewise.progress import report_progress
+from sourcewise.progress_bars import progress_bars
 from sourcewise.tables.model import TableModel
-from sourcewise.tables.reading import Table, open_table
+from sourcewise.tables.reading import Table
 
 NOT_A_TABLE_MODEL = (
     "{path} holds a model without its columns (a {kind}); load it in Python, or make one with "
@@ -59,8 +59,8 @@ def predict(
     """
     check_output(output, model, data)
     fitted = load_table_model(model)
-    table = open_table(data, categories=fitted.preprocessor.categories)
-    columns = fitted.preprocessor.columns_
+    table = fitted.open_table(data)
+    columns = fitted.preprocessor_.columns_
     kept = o.listed(keep)
     table.check_columns([*columns, *kept])
     with progress_bars(quiet), outputs(output) as (temporary,):
@@ -108,9 +108,10 @@ def _write(batches: Iterator[Any], path: Path, suffix: str) -> None:
     from pyarrow import csv, parquet
 
     writer = None
+    to_parquet = suffix in (".parquet", ".pq")
     try:
-        for batch in batches:
-            if writer is None and suffix in (".parquet", ".pq"):
+        for batch in batches if to_parquet else map(_harmless, batches):
+            if writer is None and to_parquet:
                 writer = parquet.ParquetWriter(path, batch.schema)
             elif writer is None:
                 writer = csv.CSVWriter(
@@ -120,3 +121,17 @@ def _write(batches: Iterator[Any], path: Path, suffix: str) -> None:
     finally:
         if writer is not None:
             writer.close()
+
+
+def _harmless(batch: Any) -> Any:
+    """Put a quote before names and texts that a spreadsheet would take for a formula."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrays = []
+    for values in batch.columns:
+        kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+            values = pc.replace_substring_regex(values.cast(kind), r"^([=+\-@\t\r])", r"'\1")
+        arrays.append(values)
+    return pa.record_batch(arrays, names=[harmless(name) for name in batch.schema.names])

@@ -16,13 +16,14 @@ import typer
 from sourcewise.cli import options as o
 from sourcewise.cli.entry import complain
 from sourcewise.cli.output import check_output
-from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.catalog import make_study
+from sourcewise.experiments.estimate import Estimate
+from sourcewise.experiments.estimate import estimate as estimate_cost
 from sourcewise.experiments.grid import Only
-from sourcewise.experiments.names import METHODS
-from sourcewise.experiments.runner import estimate as estimate_cost
+from sourcewise.experiments.names import DEFAULT, METHODS
 from sourcewise.experiments.runner import run_study
 from sourcewise.progress import listening
+from sourcewise.progress_bars import progress_bars
 from sourcewise.runs import Lines, WorkerGone, in_words
 
 WINDOW = 900.0  # seconds; runs of one grid differ a lot
@@ -101,6 +102,24 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    groups: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=2,
+            help="animals: groups of pictures, one of them the reference. Default: 60.",
+            show_default=False,
+        ),
+    ] = None,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=10,
+            help="animals: pictures in a group. Default: 500 (awa1: 400).",
+            show_default=False,
+        ),
+    ] = None,
     methods: Annotated[
         str | None,
         typer.Option(
@@ -117,7 +136,8 @@ def reproduce(
     estimate: Annotated[
         bool,
         typer.Option(
-            "--estimate", help="Measure a few runs, print what the whole grid would take, stop."
+            "--estimate",
+            help="Measure a few runs, print what one run and the whole grid would take, stop.",
         ),
     ] = False,
     quiet: o.Quiet = False,
@@ -143,13 +163,13 @@ def reproduce(
         seed=seed,
         methods=tuple(dict.fromkeys(listed)),
         only=wanted,
+        groups=groups,
+        group_size=rows,
     )
     if estimate:
         with progress_bars(quiet):
             cost = estimate_cost(chosen, wanted)
-        print(f"{cost.runs:,} runs; {cost.sampled} were measured.")
-        print(f"All of them: {in_words(cost.seconds)} of processor time", end="")
-        print(f", {in_words(cost.seconds / jobs)} with {jobs} processes." if jobs > 1 else ".")
+        _print_cost(cost, jobs)
         return
     assert output is not None
     try:
@@ -164,6 +184,19 @@ def reproduce(
     if not quiet:
         runs_are = "run is" if progress.done == 1 else "runs are"
         print(f"{progress.done:,} {runs_are} in {output}.")
+
+
+def _print_cost(cost: Estimate, jobs: int) -> None:
+    """Say what all runs cost, and what one does."""
+    print(f"{cost.runs:,} runs; {cost.sampled} were measured.")
+    print(f"All of them: {in_words(cost.seconds)} of processor time", end="")
+    print(f", {in_words(cost.seconds / jobs)} with {jobs} processes." if jobs > 1 else ".")
+    for methods in (cost.others, [m for m in cost.per_run if m == DEFAULT]):
+        if methods:
+            spent = sum(cost.per_run[method] for method in methods)
+            print(f"One run of {', '.join(methods)}: {spent:.3f} CPU s, {spent / cost.unit:.3f} U.")
+    if cost.per_run:
+        print(f"U, one LogisticRegressionCV on the rows of such a run: {cost.unit:.3f} CPU s.")
 
 
 @contextmanager

@@ -9,10 +9,10 @@ import typer
 
 from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
-from sourcewise.cli.progress import progress_bars
 from sourcewise.experiments.layout import FORMATS, as_text
 from sourcewise.experiments.study_errors import read_studies
 from sourcewise.experiments.tables import build_sheets
+from sourcewise.progress_bars import progress_bars
 
 ResultsFile = Annotated[
     Path,

@@ -27,6 +27,7 @@ from sourcewise.core.complexity import (
     monte_carlo_complexity,
     vc_complexity,
 )
+from sourcewise.core.sparse_rows import as_rows, whole_norms
 from sourcewise.core.weights import _check_sources, theory_trade_off
 
 Complexity = Literal["linear", "monte-carlo", "vc", "dudley"]
@@ -53,6 +54,13 @@ class GeneralizationBound:
         The bound may fail with this probability.
     loss_bound : float
         :math:`M`, the largest value of the loss.
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> bound = sw.generalization_bound([0.5, 0.5], [0.0, 0.1], [100, 100], complexity=0.0)
+    >>> round(bound.discrepancy_term, 3), round(bound.deviation_term, 3)
+    (0.1, 0.628)
     """
 
     discrepancy_term: float
@@ -204,7 +212,7 @@ def generalization_bound(
         if radius is None:
             if X is None:
                 raise ValueError("complexity='linear' needs the radius of the rows, or X.")
-            radius = float(np.linalg.norm(np.asarray(X, dtype=np.float64), axis=1).max())
+            radius = float(np.sqrt(whole_norms(as_rows(X)).max()))
         complexities = lipschitz * linear_complexity(m, norm_bound=norm_bound, radius=radius)
         method = (
             "linear class, L B D / sqrt(m_i) with "

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import quad
+
+from sourcewise.core.sparse_rows import as_rows, whole_norms
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +32,7 @@ def linear_complexity(sizes: ArrayLike, *, norm_bound: float = 1.0, radius: floa
 
 
 def monte_carlo_complexity(
-    X: ArrayLike,
+    X: Any,
     sources: ArrayLike,
     n_sources: int,
     *,
@@ -46,7 +49,7 @@ def monte_carlo_complexity(
 
     Parameters
     ----------
-    X : array-like of shape (n_rows, n_features)
+    X : array-like or sparse matrix of shape (n_rows, n_features)
         Features of all sources.
     sources : int array-like of shape (n_rows,)
         Position of each row's source, ``0 .. n_sources - 1``.
@@ -69,7 +72,7 @@ def monte_carlo_complexity(
     >>> monte_carlo_complexity(X, [0, 0, 0, 0], 1, random_state=0)
     array([0.5])
     """
-    rows = np.asarray(X, dtype=np.float64)
+    rows = as_rows(X)
     owner = np.asarray(sources)
     if rows.ndim != 2 or owner.shape != (len(rows),):
         raise ValueError("sources must name the position of the source of every row of X.")
@@ -85,8 +88,9 @@ def monte_carlo_complexity(
         energy = 0.0
         for begin in range(0, len(own), chunk):
             part = rows[own[begin : begin + chunk]]
-            sums += (2.0 * rng.integers(0, 2, (n_draws, len(part))) - 1.0) @ part
-            energy += float(np.vdot(part, part))
+            signs = 2.0 * rng.integers(0, 2, (n_draws, len(part))) - 1.0
+            sums += (part.T @ signs.T).T
+            energy += float(whole_norms(part).sum())
         simulated = float(np.linalg.norm(sums, axis=1).mean())
         found[source] = norm_bound / len(own) * min(simulated, math.sqrt(energy))
     return found

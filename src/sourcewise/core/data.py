@@ -32,6 +32,9 @@ class SourceData:
         (``1 / m_i`` unless rows carry sample weights).
     n_classes : int
         Number of classes, 0 for regression.
+    copies : int array of shape (n_sources,), optional
+        Rows of each source that were left out because they repeat trusted ones, where rows are
+        first mapped and somebody looked.
     """
 
     X: FloatArray
@@ -40,6 +43,7 @@ class SourceData:
     reference: int
     row_shares: FloatArray
     n_classes: int
+    copies: IntArray | None = None
 
     @property
     def n_sources(self) -> int:
@@ -82,9 +86,18 @@ class SourceData:
         """Rows of one source."""
         return slice(int(self.starts[source]), int(self.starts[source + 1]))
 
+    @property
+    def untrusted_runs(self) -> tuple[slice, ...]:
+        """Rows before and after the reference's."""
+        if self.reference < 0:
+            return (slice(0, len(self.y)),)
+        own = self.rows(self.reference)
+        return slice(0, own.start), slice(own.stop, len(self.y))
+
     def rows_of(self, sources: Sequence[int] | IntArray) -> IntArray:
         """Rows of some sources, one after the other."""
-        return np.concatenate([np.arange(self.starts[i], self.starts[i + 1]) for i in sources])
+        parts = [np.arange(self.starts[i], self.starts[i + 1]) for i in sources]
+        return np.concatenate([np.arange(0), *parts])
 
     def slices(self) -> Iterator[slice]:
         """Rows of every source in turn."""
@@ -148,6 +161,11 @@ class ReferenceRows:
         rows = data.rows(data.reference)
         return cls(data.X[rows], data.y[rows], data.row_shares[rows], data.n_classes)
 
+    def as_data(self) -> SourceData:
+        """Return a pool of this source alone."""
+        starts = np.array([0, len(self.y)], dtype=np.intp)
+        return SourceData(self.X, self.y, starts, 0, self.shares, self.n_classes)
+
     @property
     def size(self) -> float:
         """Effective size ``m_T = 1 / sum_j share_j^2``."""
@@ -156,6 +174,18 @@ class ReferenceRows:
     def with_features(self, X: FloatArray) -> ReferenceRows:
         """Return the same rows under other features."""
         return replace(self, X=X)
+
+
+def concat_sources(parts: Sequence[SourceData]) -> SourceData:
+    """Put sources behind one another; none of them is the reference."""
+    counts = np.concatenate([part.row_counts for part in parts])
+    return replace(
+        parts[0],
+        X=np.concatenate([part.X for part in parts]),
+        y=np.concatenate([part.y for part in parts]),
+        starts=np.concatenate([[0], np.cumsum(counts)]).astype(np.intp),
+        row_shares=np.concatenate([part.row_shares for part in parts]),
+    )
 
 
 def group_rows(

@@ -13,11 +13,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
 from sourcewise.core.engine import Engine
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import GivenWeights, SourceWeights
+from sourcewise.core.sparse_rows import stack_rows
 
 SAME = 1e-12  # weights that differ by less are the same, but for rounding
 
@@ -48,6 +50,11 @@ class SourceRuns:
         """Rows of one source."""
         return slice(self.starts[source], self.starts[source] + self.counts[source])
 
+    def of(self, source: int) -> tuple[FloatArray, Any, FloatArray]:
+        """Features, labels and weights of one source."""
+        rows = self.rows(source)
+        return self.X[rows], self.y[rows], self.weights[rows]
+
 
 @dataclass(frozen=True)
 class SharedRows:
@@ -74,7 +81,7 @@ class SharedRows:
             runs.weights[rows, None], (int(runs.counts[source]), self.weights.shape[1])
         )
         return (
-            np.concatenate([self.X, runs.X[rows]]),
+            stack_rows([self.X, runs.X[rows]]),
             np.concatenate([self.y, runs.y[rows]]),
             np.concatenate([self.weights, own]),
         )
@@ -112,13 +119,11 @@ class Family(Protocol):
         self,
         problems: WeightedProblems,
         settings: FloatArray,
-        start: Any = None,
         on_fit: Callable[[int], None] | None = None,
     ) -> Any:
         """Fit every weighting under every setting; models in (weighting, setting) order.
 
-        ``start`` is a batch of one model near the solutions, or of one for each setting, if they
-        are known. ``on_fit`` is told how many models have just been fitted.
+        ``on_fit`` is told how many models have just been fitted.
         """
 
     def predict(self, models: Any, X: FloatArray) -> FloatArray:
@@ -136,6 +141,47 @@ class JointFamily(Family, Protocol):
 
         Models in (source, weighting) order.
         """
+
+
+class LinearFamily(JointFamily, Protocol):
+    """A family whose models are arrays of coefficients, (n_models, n_outputs, n_features)."""
+
+    def scores(self, models: FloatArray, X: FloatArray) -> FloatArray:
+        """Products of rows and coefficients, (n_models, n_rows, n_outputs)."""
+
+    def from_scores(self, scores: FloatArray) -> FloatArray:
+        """Predictions, as `predict` returns them."""
+
+    def walk_grid(
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        visit: Visit,
+        on_fit: Callable[[int], None] | None = None,
+    ) -> None:
+        """Fit weightings under one setting after the other, the strongest first.
+
+        Models are shown to the visitor, who may give weightings up.
+        """
+
+    def fit_pairs(
+        self,
+        problems: WeightedProblems,
+        which: IntArray,
+        settings: FloatArray,
+        start: FloatArray | None,
+    ) -> FloatArray:
+        """Fit problem ``which[k]`` under ``settings[k]``, to the last digits, from ``start[k]``."""
+
+
+# Told a setting, the problems that have just been solved under it and their models; returns for
+# every problem whether to go on with it.
+Visit = Callable[[float, IntArray, FloatArray], NDArray[np.bool_]]
+
+
+def all_pairs(n_problems: int, settings: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Problem and setting of every pair, in (problem, setting) order."""
+    return np.repeat(np.arange(n_problems), len(settings)), np.tile(settings, n_problems)
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
 from sourcewise.core.engine import Engine
-from sourcewise.core.logistic import centre_outputs, n_outputs, targets
-from sourcewise.core.quasi_newton import Gradient
-from sourcewise.core.source_gradients import BLOCK, outputs_first, residuals
+from sourcewise.core.logistic import n_outputs
+from sourcewise.core.quasi_newton import Gradient, inner
+from sourcewise.core.source_gradients import BLOCK, loss_of, outputs_first
 from sourcewise.core.source_weights import SourceWeights
 
 
@@ -46,35 +46,10 @@ class GridProblem:
     penalty: FloatArray
 
     @cached_property
-    def ridge(self) -> FloatArray:
-        """Penalty of each coefficient in each column, (n_features, n_columns)."""
-        return np.asarray((self.penalty[:, None] / self.C).astype(self.reference.X.dtype))
-
-    @cached_property
     def weighting(self) -> IntArray:
         """Numbers that are the same for columns that differ in their regularisation only."""
         keys = np.column_stack([self.fold, self.reference_weights, self.weights.keys()])
         return np.unique(keys, axis=0, return_inverse=True)[1].ravel()
-
-    def start_from(self, models: FloatArray) -> FloatArray:
-        """Points (n_features, n_columns, n_outputs) from one model, or one for each setting."""
-        which = np.unique(self.C, return_inverse=True)[1]
-        if len(models) == 1:
-            which = np.zeros_like(which)
-        return centre_outputs(models.transpose(2, 0, 1)[:, which])
-
-    def as_type(self, dtype: type) -> GridProblem:
-        """Return the same problem with features of another precision."""
-        return replace(
-            self,
-            sources=self.sources.as_type(dtype),
-            reference=self.reference.with_features(self.reference.X.astype(dtype)),
-        )
-
-    def reference_row_weights(self, column: int) -> FloatArray:
-        """Weights of the reference's rows in one column."""
-        shares = self.reference_shares[self.fold[column]]
-        return np.asarray(self.reference_weights[column] * shares)
 
 
 class GridGradients:
@@ -85,22 +60,25 @@ class GridGradients:
         self.sums = problem.sources.weighted(problem.weights)
         reference = problem.reference
         self.outputs = n_outputs(reference.n_classes)
-        indicator = targets(reference.y, reference.n_classes, reference.X.dtype)
-        self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
+        self.labels, self.residuals = loss_of(reference.y, reference.n_classes, reference.X.dtype)
 
     def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
         """Gradients of some columns at points of shape (n_features, n_columns, n_outputs)."""
-        return self._finish(self._of_reference(W, columns) + self.sums.gradients(W, columns))
+        return self._finish(W, self._of_reference(W, columns) + self.sums.gradients(W, columns))
 
     def of_followers(self, W: FloatArray, leader_of: IntArray, columns: IntArray) -> Gradient:
         """Gradients of columns that stand at the points ``W[:, leader_of]``."""
-        own = self._of_reference(W[:, leader_of], columns)
-        return self._finish(own + self.sums.gradients(W, columns, leader_of))
+        points = W[:, leader_of]
+        own = self._of_reference(points, columns)
+        return self._finish(points, own + self.sums.gradients(W, columns, leader_of))
 
-    def _finish(self, sums: FloatArray) -> Gradient:
-        d = len(sums) - self.outputs
+    def _finish(self, W: FloatArray, sums: FloatArray) -> Gradient:
+        d = len(W)
         gradient = np.ascontiguousarray(sums[:d].swapaxes(1, 2))
-        return Gradient(gradient, -np.einsum("kkp->p", sums[d:], dtype=np.float64))
+        of_labels = np.einsum("kkp->p", sums[d:], dtype=np.float64)
+        if self.problem.reference.n_classes:
+            return Gradient(gradient, -of_labels)
+        return Gradient(gradient, 0.5 * (inner(W, gradient) - of_labels))
 
     def _of_reference(self, W: FloatArray, columns: IntArray) -> FloatArray:
         """Weighted sums over the reference's rows, each column with the shares of its fold."""
@@ -112,7 +90,7 @@ class GridGradients:
         for low in range(0, len(self.labels), step):
             part = slice(low, low + step)
             X, labels = problem.reference.X[part], self.labels[part]
-            P = residuals(X @ flat, labels)
+            P = self.residuals(X @ flat, labels)
             by_column = problem.reference_shares[:, part].T[:, problem.fold[columns]] * weights
             P.reshape(len(P), self.outputs, -1)[:] *= by_column[:, None, :].astype(P.dtype)
             sums[: len(W)] += X.T @ P

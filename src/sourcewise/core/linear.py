@@ -12,28 +12,32 @@ from numpy.typing import NDArray
 from sourcewise.core.batched_logistic import fit_logistic_batch
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.family import SharedRows, SourceRuns, WeightedProblems
-from sourcewise.core.grid_problem import GridProblem
-from sourcewise.core.logistic import (
-    fit_logistic,
-    n_outputs,
-    probabilities,
-)
-from sourcewise.core.logistic_grid import solve_grid
+from sourcewise.core.family import SharedRows, SourceRuns, Visit, WeightedProblems, all_pairs
+from sourcewise.core.fold_logistic import REFRESH_CLASSES, fit_logistic_folds
+from sourcewise.core.logistic import n_outputs, probabilities, scores_each
 from sourcewise.core.row_space import RowSpace
+from sourcewise.core.sparse_fits import LogisticRows, fit_sparse_rows
+from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.core.sparse_span import MOST_ROWS
+from sourcewise.core.weighted_grid import WeightedGrid
 
+ALONE = 1e-3  # of the tolerance, for models that stand alone
 LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
 # Of models beside shared rows: their losses are averaged, not ranked. But rows of a small share
 # change the objective by its square, and must not be lost in the tolerance.
 JOINT_TOL = 1e-5
+# Several classes: with more features than rows their folds stand far apart, and the decrease that
+# the curvature of their mean predicts is too small.
+JOINT_TOL_CLASSES = 1e-7  # single precision reaches it
+JOINT_TOL_SPARSE = 1e-6  # likewise: two classes are fitted as several are
 SMALL_SHARE = 0.05
 LEAST_TOL = 1e-10
 # From this tolerance on single precision does, which is twice as fast, unless features are of
 # another order of magnitude than the reference's: those have a standard deviation of about 1.
 SINGLE_TOL = 1e-6
 SINGLE_LARGEST = 100.0
+STEPWISE = 0.01  # times a tolerance where sparse rows are too many for exact curvature
 STACK_ELEMENTS = 1_000_000  # features stacked at a time
-MAX_COLUMNS = 4096  # scores a row gets at a time, over all models of a batch
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,9 @@ class LogisticFamily:
         Values of ``C``, as in scikit-learn.
     penalise_constant : bool
         Whether the constant's coefficient is penalised like the others.
-    tol : float
+    tol, grid_tol, final_tol : float
+        Predicted relative decrease at which fits stop: in general, of many that are compared, and
+        of few whose digits will be looked at.
     intercept_penalty : float
         What the constant's coefficient is penalised by otherwise.
     """
@@ -59,6 +65,8 @@ class LogisticFamily:
     settings: FloatArray
     penalise_constant: bool = False
     tol: float = 1e-8
+    grid_tol: float = 1e-8
+    final_tol: float = 1e-10
     intercept_penalty: float = DEFAULT.intercept_penalty
 
     def _penalty(self, n_features: int) -> FloatArray:
@@ -71,33 +79,73 @@ class LogisticFamily:
         self, X: FloatArray, y: IntArray, row_weights: FloatArray, settings: FloatArray
     ) -> FloatArray:
         """Coefficients of shape (n_models, n_outputs, n_features)."""
+        # Weightings have a start in common. What is left of it must not tell one of the rows that
+        # it leaves out.
+        return self._fit(X, y, row_weights, settings, ALONE * self.tol)
+
+    def _fit(
+        self,
+        X: FloatArray,
+        y: IntArray,
+        row_weights: FloatArray,
+        settings: FloatArray,
+        tol: float,
+    ) -> FloatArray:
+        if isinstance(X, SparseRows) and len(X) > MOST_ROWS:
+            return self._fit_many_sparse(X, y, row_weights, settings)
         space = RowSpace.of(X)
         return space.back(
-            fit_logistic(
+            fit_logistic_folds(
                 space.X,
                 y,
                 row_weights,
                 settings,
                 n_classes=self.n_classes,
                 penalty=self._penalty(space.X.shape[1]),
-                tol=self.tol,
+                tol=tol,
+                # Coordinates of sparse rows are as many as the rows: a matrix is dear.
+                refresh=REFRESH_CLASSES if isinstance(X, SparseRows) else None,
             )
+        )
+
+    def _fit_many_sparse(
+        self,
+        X: SparseRows,
+        y: IntArray,
+        row_weights: FloatArray,
+        settings: FloatArray,
+        start: FloatArray | None = None,
+    ) -> FloatArray:
+        loss = LogisticRows(y, self.n_classes, X.dtype)
+        penalty = self._penalty(X.shape[1])
+        return fit_sparse_rows(
+            X, loss, row_weights, settings, penalty=penalty, tol=self.tol, start=start
         )
 
     def predict(self, models: FloatArray, X: FloatArray) -> FloatArray:
         """Probabilities of shape (n_models, n_rows, n_classes)."""
+        return self.from_scores(self.scores(models, X))
+
+    def scores(self, models: FloatArray, X: FloatArray) -> FloatArray:
+        """Scores of shape (n_models, n_rows, n_outputs)."""
         n_models, outputs, d = models.shape
         scores = X @ models.reshape(-1, d).T
-        return probabilities(scores.reshape(len(X), n_models, outputs).transpose(1, 0, 2))
+        return np.asarray(scores.reshape(len(X), n_models, outputs).transpose(1, 0, 2))
+
+    def from_scores(self, scores: FloatArray) -> FloatArray:
+        """Probabilities from scores."""
+        return probabilities(scores)
 
     def predict_each(self, models: FloatArray, which: IntArray, X: FloatArray) -> FloatArray:
         """Probabilities of each row by its own model."""
-        return probabilities(np.einsum("jod,jd->jo", models[which], X))
+        return probabilities(scores_each(models, which, X))
 
     def fit_folds(
         self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float
     ) -> FloatArray:
         """Fit sources of like size together where there are two classes, else one by one."""
+        if isinstance(runs.X, SparseRows):
+            return self._fit_sparse_folds(runs, fold, n_folds, setting)
         d = runs.X.shape[1]
         first = np.concatenate([[0], np.cumsum(n_folds)])
         models = np.empty((first[-1], n_outputs(self.n_classes), d), dtype=runs.X.dtype)
@@ -105,11 +153,12 @@ class LogisticFamily:
             for s in np.flatnonzero(n_folds):
                 rows = runs.rows(s)
                 left_out = fold[rows, None] == np.arange(n_folds[s])
-                models[first[s] : first[s + 1]] = self.fit(
+                models[first[s] : first[s + 1]] = self._fit(
                     runs.X[rows],
                     runs.y[rows],
                     np.where(left_out, 0.0, runs.weights[rows, None]),
                     np.full(n_folds[s], setting),
+                    max(self.tol, LOCAL_TOL),
                 )
             return models
         for some in like_runs(runs.counts, n_folds, d):
@@ -128,19 +177,34 @@ class LogisticFamily:
         d = runs.X.shape[1]
         own_total = np.add.reduceat(runs.weights, runs.starts)
         share = own_total / (own_total + shared.weights.sum(axis=0).max())
-        tol = np.maximum(JOINT_TOL * np.minimum(share / SMALL_SHARE, 1.0) ** 2, LEAST_TOL)
+        sparse = isinstance(runs.X, SparseRows)
+        whole = JOINT_TOL if self.n_classes <= 2 else JOINT_TOL_CLASSES
+        if sparse:
+            whole = min(whole, JOINT_TOL_SPARSE)
+        tol = np.maximum(whole * np.minimum(share / SMALL_SHARE, 1.0) ** 2, LEAST_TOL)
         n_sources = len(runs.counts)
         models = np.empty((n_sources, n_models, n_outputs(self.n_classes), d), dtype=runs.X.dtype)
-        if self.n_classes > 2:
+        if sparse:
             for s in range(n_sources):
-                models[s] = replace(self, tol=float(tol[s])).fit(
-                    *shared.join(runs, s), np.full(n_models, setting)
+                models[s] = self._fit_sparse(
+                    *shared.join(runs, s), setting, float(tol[s]), start=shared.models
                 )
             return models.reshape(-1, *models.shape[2:])
         # Each source by itself, so that nobody's precision depends on who is fitted beside it.
         largest = np.maximum.reduceat(np.abs(runs.X).max(axis=1), runs.starts)
         largest = np.maximum(largest, np.abs(shared.X).max())
-        single = (tol >= SINGLE_TOL) & (largest <= SINGLE_LARGEST)
+        single = (tol >= min(SINGLE_TOL, whole)) & (largest <= SINGLE_LARGEST)
+        if self.n_classes > 2:
+            for s in range(n_sources):
+                X, y, weights = shared.join(runs, s)
+                models[s] = self._fit(
+                    X.astype(np.float32 if single[s] else X.dtype, copy=False),
+                    y,
+                    weights,
+                    np.full(n_models, setting),
+                    float(tol[s]),
+                )
+            return models.reshape(-1, *models.shape[2:])
         for dtype, chosen in ((np.float32, single), (runs.X.dtype, ~single)):
             for some in like_runs(runs.counts + n_shared, n_models * chosen, d):
                 taken, inside = _stack(runs.starts[some], runs.counts[some])
@@ -155,6 +219,41 @@ class LogisticFamily:
                     start=_for_each(shared.models[:, 0], some),
                 )
         return models.reshape(-1, *models.shape[2:])
+
+    def _fit_sparse_folds(
+        self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float
+    ) -> FloatArray:
+        """Fit one source after the other, each in the span of its own rows."""
+        parts = []
+        for s in np.flatnonzero(n_folds):
+            rows = runs.rows(s)
+            left_out = fold[rows, None] == np.arange(n_folds[s])
+            weights = np.where(left_out, 0.0, runs.weights[rows, None])
+            tol = max(self.tol, LOCAL_TOL)
+            parts.append(self._fit_sparse(runs.X[rows], runs.y[rows], weights, setting, tol))
+        return np.concatenate(parts)
+
+    def _fit_sparse(
+        self,
+        X: Any,
+        y: IntArray,
+        row_weights: FloatArray,
+        setting: float,
+        tol: float,
+        start: FloatArray | None = None,
+    ) -> FloatArray:
+        """Coefficients (n_models, n_outputs, n_features) of the sparse rows of one source.
+
+        From `SINGLE_TOL` on they are fitted in single precision, as in `fit_beside`.
+        """
+        settings = np.full(row_weights.shape[1], setting)
+        if len(X) > MOST_ROWS:
+            # What an approximate curvature predicts is less than what is left to gain.
+            stepwise = replace(self, tol=STEPWISE * tol)
+            return stepwise._fit_many_sparse(X, y, row_weights, settings, start)
+        single = tol >= SINGLE_TOL and X.largest <= SINGLE_LARGEST
+        rows = X.astype(np.float32 if single else X.dtype, copy=False)
+        return self._fit(rows, y, row_weights, settings, tol)
 
     def _fit_stacked(
         self,
@@ -182,41 +281,37 @@ class LogisticFamily:
         self,
         problems: WeightedProblems,
         settings: FloatArray,
-        start: FloatArray | None = None,
         on_fit: Callable[[int], None] | None = None,
     ) -> FloatArray:
-        """Fit all problems under all settings in batches of columns."""
-        n_settings = len(settings)
-        by_strength = np.argsort(settings) if start is not None and len(start) > 1 else slice(None)
-        # Of all rows, and from nearby: that is the final model, and its digits will be looked at.
-        final = start is not None and bool((problems.fold < 0).all())
-        problems, space = problems.in_row_space()
-        width = max(1, MAX_COLUMNS // (n_settings * n_outputs(self.n_classes)))
-        # Problems of neighbouring weights start from each other, so they must share a batch.
-        order = np.lexsort((problems.fold, problems.reference_weights))
-        parts = []
-        for low in range(0, len(order), width):
-            chosen = np.repeat(order[low : low + width], n_settings)
-            parts.append(
-                solve_grid(
-                    GridProblem(
-                        sources=problems.sources,
-                        reference=problems.reference,
-                        weights=problems.weights.in_columns(chosen).scaled(problems.totals[chosen]),
-                        reference_weights=problems.reference_weights[chosen]
-                        * problems.totals[chosen],
-                        C=np.tile(settings, len(chosen) // n_settings),
-                        fold=problems.fold[chosen] + 1,
-                        reference_shares=problems.reference_shares,
-                        penalty=self._penalty(problems.reference.X.shape[1]),
-                    ),
-                    tol=1e-3 * self.tol if final else self.tol,
-                    start=None if start is None else space.into(start[by_strength]),
-                    on_stop=on_fit,
-                )
-            )
-        models = np.concatenate(parts).reshape(len(order), n_settings, *parts[0].shape[1:])
-        return space.back(models[np.argsort(order)].reshape(-1, *parts[0].shape[1:]))
+        """Fit all problems under all settings."""
+        return self._grid(problems, *all_pairs(len(problems), settings)).solve(
+            self.grid_tol, on_stop=on_fit
+        )
+
+    def walk_grid(
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        visit: Visit,
+        on_fit: Callable[[int], None] | None = None,
+    ) -> None:
+        """Fit one setting after the other, the strongest first."""
+        self._grid(problems, *all_pairs(len(problems), settings)).walk(visit, self.grid_tol, on_fit)
+
+    def fit_pairs(
+        self,
+        problems: WeightedProblems,
+        which: IntArray,
+        settings: FloatArray,
+        start: FloatArray | None,
+    ) -> FloatArray:
+        """Fit some pairs of problem and setting, to the last digits, from models nearby."""
+        return self._grid(problems, which, settings).solve(self.final_tol, start)
+
+    def _grid(
+        self, problems: WeightedProblems, which: IntArray, settings: FloatArray
+    ) -> WeightedGrid:
+        return WeightedGrid(problems, self._penalty, which, settings)
 
 
 def _stack(starts: IntArray, counts: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:

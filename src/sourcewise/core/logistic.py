@@ -16,8 +16,10 @@ from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
+from sourcewise.core.sparse_rows import SparseRows
 
 MANY_FEATURES = 200  # beyond, matrices of that size are what a fit costs
+WORTH_A_CALL = 4000  # products in the time of a handful of calls
 # Gradients after which a column that is still running gets a curvature of its own. Several classes
 # wait longer: their curvature is only block-diagonal, and the update learns what it leaves out.
 REFRESH = 8
@@ -40,6 +42,19 @@ def probabilities(scores: FloatArray) -> FloatArray:
     np.exp(p, out=p)
     p /= p.sum(axis=0)
     return np.asarray(np.moveaxis(p, 0, -1))
+
+
+def scores_each(models: FloatArray, which: IntArray, X: FloatArray | SparseRows) -> FloatArray:
+    """Scores (n_rows, n_outputs) of row ``j`` under model ``which[j]`` of (n_models, ..., d)."""
+    n_models, outputs, d = models.shape
+    if not isinstance(X, SparseRows) and len(X) * outputs * d < WORTH_A_CALL * n_models:
+        return np.asarray(np.einsum("jod,jd->jo", models[which], X))
+    scores = np.empty((len(X), outputs), dtype=np.result_type(models, X.dtype))
+    order = np.argsort(which, kind="stable")
+    ends = np.cumsum(np.bincount(which, minlength=n_models))
+    for model, rows in zip(models, np.split(order, ends[:-1]), strict=True):
+        scores[rows] = X[rows] @ model.T
+    return scores
 
 
 def targets(y: IntArray, n_classes: int, dtype: np.dtype[np.floating]) -> FloatArray:

@@ -46,7 +46,7 @@ def newton_logistic(
     """
     if np.ptp(penalty[:-1]) == 0.0:  # then any basis will do
         space = RowSpace.of(X)
-        if space.basis is not None:
+        if space.X is not X:
             few = np.append(penalty[: space.X.shape[1] - 1], penalty[-1])
             return space.back(newton_logistic(space.X, y, row_weights, C, penalty=few, tol=tol))
     coef = np.empty((len(row_weights), len(C), X.shape[1]))

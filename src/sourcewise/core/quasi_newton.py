@@ -42,6 +42,7 @@ def minimise_columns(
     refresh: Refresh | None = None,
     refresh_every: int = 8,
     on_stop: Callable[[int], None] | None = None,
+    narrow: bool = False,
 ) -> tuple[FloatArray, int]:
     """Minimise smooth convex functions, one for each column.
 
@@ -62,6 +63,9 @@ def minimise_columns(
     refresh_every : int
     on_stop : callable, optional
         Told how many columns have just stopped.
+    narrow : bool
+        Remember and take directions in single precision, which takes half the memory: points and
+        gradients, which say where the solution is, keep theirs.
 
     Returns
     -------
@@ -74,9 +78,11 @@ def minimise_columns(
     W = start
     g = evaluate(W, columns)
     pairs: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+    remembered = np.dtype(np.float32) if narrow else W.dtype
     iteration = 0
     while True:
-        direction = -_two_loop(g.value, pairs, precondition, columns)
+        direction = _two_loop(g.value.astype(remembered), pairs, precondition, columns)
+        direction = np.negative(direction, dtype=W.dtype)
         slope = inner(g.value, direction)
         done = -0.5 * slope <= tol * g.floor
         # The last step is known already and costs nothing more.
@@ -103,7 +109,8 @@ def minimise_columns(
         # A pair with no curvature left (rounding near the solution) teaches nothing.
         safe = curved > 1e-12 * np.sqrt(inner(move, move) * inner(change, change))
         rho = np.where(safe, 1.0 / np.where(safe, curved, 1.0), 0.0)
-        pairs = [*pairs[-(MEMORY - 1) :], (move, change, rho.astype(W.dtype))]
+        newest = move.astype(remembered, copy=False), change.astype(remembered, copy=False)
+        pairs = [*pairs[-(MEMORY - 1) :], (*newest, rho.astype(remembered))]
         if refresh is not None and iteration % refresh_every == 0:
             pairs = _forget(pairs, refresh(W, columns))
 
@@ -153,11 +160,13 @@ def _two_loop(
     precondition: Precondition,
     columns: IntArray,
 ) -> FloatArray:
-    q = gradient.copy()
+    """Apply what is remembered to a gradient, which is used up."""
+    q = gradient
+    scratch = np.empty_like(q)  # large arrays are dear to allocate
     coefficients = []
     for s, v, rho in reversed(pairs):
         a = (rho * inner(s, q)).astype(q.dtype)
-        q -= a[None, :, None] * v
+        q -= np.multiply(a[None, :, None], v, out=scratch)
         coefficients.append(a)
     r = precondition(q, columns)
     if pairs:
@@ -167,5 +176,5 @@ def _two_loop(
         r *= np.where(size > 0, 1.0 / np.where(size > 0, size, 1.0), 1.0).astype(q.dtype)[:, None]
     for (s, v, rho), a in zip(pairs, reversed(coefficients), strict=True):
         b = (rho * inner(v, r)).astype(q.dtype)
-        r += (a - b)[None, :, None] * s
+        r += np.multiply((a - b)[None, :, None], s, out=scratch)
     return r

@@ -9,15 +9,20 @@ come before them: what is summed over the outputs of a row is then summed over l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.logistic import n_outputs, targets
+from sourcewise.core.residuals import residuals
 from sourcewise.core.source_weights import SourceWeights
+
+Residuals = Callable[[FloatArray, FloatArray], FloatArray]
 
 BLOCK = 65536  # scores held at a time: half a megabyte stays in cache between two products
 GROUP_ROWS = 512  # sources of fewer rows are taken several at a time
@@ -56,9 +61,20 @@ class SourceGroup:
         return len(self.rows), self.rows.shape[1]
 
     def weights(self, of_all: SourceWeights, columns: IntArray) -> FloatArray:
-        """Weights of the sources in some columns."""
+        """Weights of the sources in some columns; of each row where rows have no other shares."""
         weights = of_all.of(self.sources, columns)
-        return weights.sum(axis=0, keepdims=True) if self.joined else weights
+        if self.joined:
+            weights = weights.sum(axis=0, keepdims=True)
+        return weights if self.shares is not None else weights / self.shape[1]
+
+
+class Block(NamedTuple):
+    """Rows of some sources of a group, with their labels and residuals."""
+
+    sources: slice
+    X: FloatArray
+    labels: FloatArray
+    P: FloatArray
 
 
 class SourceGradients:
@@ -75,9 +91,7 @@ class SourceGradients:
         self.groups = group_sources(
             data, max(1, GROUP_ROWS // self.outputs), weights.alike(data.row_counts[data.untrusted])
         )
-        indicator = targets(data.y, data.n_classes, data.X.dtype)
-        # Two classes: +1 and -1; more: the indicator of each class.
-        self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
+        self.labels, self.residuals = loss_of(data.y, data.n_classes, data.X.dtype)
         self.counts = np.stack(
             [weights.of(g.sources).any(axis=0) for g in self.groups]
             or [np.zeros(weights.n_columns, dtype=bool)]
@@ -118,43 +132,61 @@ class SourceGradients:
         return np.zeros((len(points) + self.outputs, self.outputs, n_columns), dtype=points.dtype)
 
     def _of_some(self, points: FloatArray, columns: IntArray) -> FloatArray:
-        total = self._zeros(points, len(columns))
+        # Most sources count under the larger trade-offs only. With columns from the emptiest to the
+        # fullest, those of a source are neighbours, and few others are among them.
         counts = self.counts[:, columns]
+        order = np.argsort(counts.sum(axis=0), kind="stable")
+        columns, counts = columns[order], counts[:, order]
+        ordered = np.ascontiguousarray(points[:, order].swapaxes(1, 2))
+        total = self._zeros(points, len(columns))
         for position in np.flatnonzero(counts.any(axis=1)):
             group = self.groups[position]
             active = np.flatnonzero(counts[position])
-            everywhere = len(active) == len(columns)
-            weights = group.weights(self.weights, columns[active])
-            for some, sums in self._sums(group, points if everywhere else points[:, active]):
-                if everywhere:
-                    total += _weigh(sums, weights[some])
-                else:
-                    total[..., active] += _weigh(sums, weights[some])
-        return total
+            part = slice(active[0], active[-1] + 1)
+            weights = group.weights(self.weights, columns[part]).astype(total.dtype)
+            self._add(group, ordered[:, :, part], weights, total[:, :, part])
+        result = np.empty_like(total)
+        result[:, :, order] = total
+        return result
+
+    def _add(
+        self, group: SourceGroup, points: FloatArray, weights: FloatArray, total: FloatArray
+    ) -> None:
+        """Add a group's weighted sums at points of shape (n_features, n_outputs, n_columns).
+
+        Of a single source what is smaller is weighed: its rows' residuals, or its sums.
+        """
+        for some, X, labels, P in self._residuals(group, points.reshape(len(points), -1)):
+            mine = weights[some]
+            if len(mine) == 1 and len(P) < len(points):
+                P.reshape(len(P), *points.shape[1:])[:] *= mine
+                total += _sums(X, labels, P, 1).reshape(total.shape)
+            else:
+                sums = _sums(X, labels, P, len(mine))
+                total += _weigh(sums.reshape(len(mine), *total.shape), mine)
 
     def _at_shared_points(self, points: FloatArray, columns: IntArray, at: IntArray) -> FloatArray:
         total = self._zeros(points, len(columns))
+        flat = outputs_first(points)
         for position in np.flatnonzero(self.counts[:, columns].any(axis=1)):
             group = self.groups[position]
-            weights = group.weights(self.weights, columns)
-            for some, sums in self._sums(group, points):
-                total += _weigh(sums[..., at], weights[some])
+            weights = group.weights(self.weights, columns).astype(total.dtype)
+            blocks = self._residuals(group, flat)
+            for low, same in groupby(blocks, key=lambda block: block.sources.start):
+                sums: FloatArray = np.zeros((), dtype=points.dtype)
+                for some, X, labels, P in same:
+                    sums = sums + _sums(X, labels, P, some.stop - low)
+                shape = *sums.shape[:2], self.outputs, points.shape[1]
+                total += _weigh(sums.reshape(shape)[..., at], weights[some])
         return total
 
-    def _sums(self, group: SourceGroup, points: FloatArray) -> Iterator[tuple[slice, FloatArray]]:
-        """Yield some sources of a group and their share-weighted sums of (x, labels) x residual.
-
-        Sums have the shape (n_sources, n_features + n_outputs, n_outputs, n_points).
-        """
-        d, n_points = points.shape[:2]
-        flat = outputs_first(points)
+    def _residuals(self, group: SourceGroup, flat: FloatArray) -> Iterator[Block]:
+        """Yield blocks of a group: several whole sources, or some rows of one."""
         n, m = group.shape
-        # Blocks of several whole sources, or of some rows of one.
         many = max(1, BLOCK // (m * flat.shape[1]))
         few = m if many > 1 else max(32, BLOCK // flat.shape[1])
         for low in range(0, n, many):
             high = min(low + many, n)
-            sums = np.zeros((high - low, d + self.outputs, flat.shape[1]), dtype=points.dtype)
             for begin in range(0, m, few):
                 rows: IntArray | slice
                 if isinstance(group.rows, slice):
@@ -164,21 +196,12 @@ class SourceGradients:
                         rows = slice(first, first + (high - low) * m)
                 else:
                     rows = group.rows[low:high, begin : begin + few].ravel()
-                X = self.data.X[rows]
-                labels = self.labels[rows]
-                P = residuals(X @ flat, labels)
+                X, labels = self.data.X[rows], self.labels[rows]
+                P = self.residuals(X @ flat, labels)
                 if group.shares is not None:
                     shares = group.shares[low:high, begin : begin + few].reshape(-1, 1)
                     P *= shares.astype(P.dtype)
-                stacked = high - low, -1
-                X_t = X.reshape(*stacked, d).transpose(0, 2, 1)
-                L_t = labels.reshape(*stacked, self.outputs).transpose(0, 2, 1)
-                P = P.reshape(*stacked, P.shape[1])
-                sums[:, :d] += np.matmul(X_t, P)
-                sums[:, d:] += np.matmul(L_t, P)
-            if group.shares is None:
-                sums *= 1.0 / m
-            yield slice(low, high), sums.reshape(*sums.shape[:2], self.outputs, n_points)
+                yield Block(slice(low, high), X, labels, P)
 
 
 def outputs_first(points: FloatArray) -> FloatArray:
@@ -186,10 +209,21 @@ def outputs_first(points: FloatArray) -> FloatArray:
     return np.ascontiguousarray(points.swapaxes(1, 2)).reshape(len(points), -1)
 
 
+def _sums(X: FloatArray, labels: FloatArray, P: FloatArray, n_sources: int) -> FloatArray:
+    """Sum (x, labels) times residual over each source of a block, (n_sources, features, ...)."""
+    d, outputs = X.shape[1], labels.shape[1]
+    sums = np.empty((n_sources, d + outputs, P.shape[1]), dtype=P.dtype)
+    P = P.reshape(n_sources, -1, P.shape[1])
+    np.matmul(X.reshape(n_sources, -1, d).transpose(0, 2, 1), P, out=sums[:, :d])
+    np.matmul(labels.reshape(n_sources, -1, outputs).transpose(0, 2, 1), P, out=sums[:, d:])
+    return sums
+
+
 def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
+    """Sum over the sources, (n_sources, ..., n_columns) under (n_sources, n_columns)."""
     if len(sums) == 1:
-        return np.asarray(sums[0] * weights[0].astype(sums.dtype))
-    return np.asarray(np.einsum("sekp,sp->ekp", sums, weights.astype(sums.dtype)))
+        return np.asarray(sums[0] * weights[0])
+    return np.asarray(np.einsum("sekp,sp->ekp", sums, weights))
 
 
 def group_sources(
@@ -288,38 +322,18 @@ def _padded(data: SourceData, sources: IntArray, positions: IntArray) -> SourceG
     return SourceGroup(sources, rows, shares)
 
 
-def residuals(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    """Probability minus indicator, from scores of shape (n_rows, n_outputs * n_columns).
+def loss_of(y: Any, n_classes: int, dtype: Any) -> tuple[FloatArray, Residuals]:
+    """Labels (n_rows, n_outputs) and the derivative of the loss in the scores.
 
-    Exponentials are taken in single precision, where they are several times faster. Residuals are
-    right to about 1e-6 *relative* to themselves, also where they vanish because the label is all
-    but certain: they are computed from the probability that the label did not get, never as a
-    difference from 1. Sums, products and solutions keep the precision of ``scores``.
-
-    Parameters
-    ----------
-    scores : array
-    labels : array of shape (n_rows, n_outputs)
-        +1 or -1 for one output, the indicator for more.
+    Two classes have labels +1 and -1, more an indicator for each class. Without classes the loss is
+    half the squared error.
     """
-    outputs = labels.shape[1]
-    if outputs == 1:
-        sign = labels.astype(np.float32)
-        narrow = scores.astype(np.float32)
-        narrow *= sign
-        with np.errstate(over="ignore"):  # exp(89) is infinite in single precision, 1 / it is 0
-            np.exp(narrow, out=narrow)
-        narrow += 1.0
-        np.divide(-sign, narrow, out=narrow)
-        return np.asarray(narrow, dtype=scores.dtype)
-    narrow = scores.astype(np.float32).reshape(len(scores), outputs, -1)
-    narrow -= narrow.max(axis=1, keepdims=True)
-    np.exp(narrow, out=narrow)
-    label = np.arange(len(scores)), labels.argmax(axis=1)
-    total = narrow[label]
-    narrow[label] = 0.0
-    missed = narrow.sum(axis=1)
-    total += missed
-    narrow /= total[:, None, :]
-    narrow[label] = -missed / total
-    return np.asarray(narrow.reshape(scores.shape), dtype=scores.dtype)
+    if not n_classes:
+        return y.astype(dtype)[:, None], squared_residuals
+    indicator = targets(y, n_classes, dtype)
+    return (2.0 * indicator - 1.0 if n_classes == 2 else indicator), residuals
+
+
+def squared_residuals(scores: FloatArray, labels: FloatArray) -> FloatArray:
+    """Prediction minus target."""
+    return np.asarray(scores - labels)

@@ -184,6 +184,15 @@ class WeightPath:
     breakpoints : array of shape (n_sources,)
         Trade-off above which each source counts,
         :math:`\lambda_i = \sqrt{\sum_j m_j \max(d_i - d_j, 0)^2}`.
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> path = sw.weight_path([0.0, 0.1], [100, 100], [0.5, 2.0])
+    >>> path.support_sizes
+    array([1, 2])
+    >>> path.weights.sum(axis=1)
+    array([1., 1.])
     """
 
     trade_offs: Floats

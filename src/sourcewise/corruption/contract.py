@@ -24,6 +24,13 @@ class Corrupted(NamedTuple):
         A copy.
     mask : bool array of shape (n_rows,)
         Rows that were chosen for corruption.
+
+    Examples
+    --------
+    >>> from sourcewise.corruption import flip_labels
+    >>> X, y, mask = flip_labels([[1], [2], [3], [4]], [0, 1, 0, 1], p=0.5, random_state=0)
+    >>> int(mask.sum()), y[mask].tolist() != [0, 1, 0, 1]
+    (2, True)
     """
 
     X: Any

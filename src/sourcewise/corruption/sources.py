@@ -18,10 +18,15 @@ from sourcewise.corruption.features import (
     feature_scale,
     shuffle_features,
 )
+from sourcewise.corruption.images import blur, dead_pixels, swap_channels
 from sourcewise.corruption.labels import class_confusion, flip_labels, label_bias, shuffle_labels
 from sourcewise.corruption.rows import duplicate_rows
 from sourcewise.validation import check_reference, check_source_names, n_rows_of
 
+# Those that take images, and all.
+IMAGE_KINDS: dict[str, Callable[..., Corrupted]] = {
+    each.__name__: each for each in (blur, dead_pixels, swap_channels)
+}
 KINDS: dict[str, Callable[..., Corrupted]] = {
     each.__name__: each
     for each in (
@@ -34,7 +39,7 @@ KINDS: dict[str, Callable[..., Corrupted]] = {
         feature_scale,
         duplicate_rows,
     )
-}
+} | IMAGE_KINDS
 
 
 class CorruptedSources(NamedTuple):
@@ -48,6 +53,16 @@ class CorruptedSources(NamedTuple):
         Rows that were chosen for corruption.
     corrupted : list
         Names of the sources that were, in order of first appearance.
+
+    Examples
+    --------
+    >>> from sourcewise.corruption import corrupt_sources
+    >>> names = ["gold", "gold", "a", "a", "b", "b"]
+    >>> found = corrupt_sources(
+    ...     [[k] for k in range(6)], [0, 1] * 3, names, 1, "flip_labels", protect="gold"
+    ... )
+    >>> len(found.corrupted), int(found.mask.sum())
+    (1, 2)
     """
 
     X: Any
@@ -78,6 +93,7 @@ def corrupt_sources(
     Parameters
     ----------
     X, y : arrays of n_rows rows
+        X may also hold images, (n_rows, height, width, 3).
     sources : array of shape (n_rows,)
         Name of each row's source.
     n : int

@@ -13,14 +13,19 @@ from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.engine import Message, Question
 from sourcewise.core.row_space import RowSpace, saves_coordinates
 from sourcewise.core.source_curvature import (
-    exact_hessians,
+    spread_rows,
     weighted_curvature,
     weighted_moments,
 )
 from sourcewise.core.source_gradients import SourceGradients
 from sourcewise.core.source_weights import SourceWeights
+from sourcewise.core.sparse_gradients import SparseGradients
+from sourcewise.core.sparse_rows import SparseRows, stack_rows
+from sourcewise.core.sparse_span import MOST_ROWS
 
+MANY_ROWS = 1000  # beyond, products of all pairs of rows are dear
 BLOCK_ROWS = 4096  # rows that a question is asked of at a time, or one source
+MODEL_ENTRIES = 16_000_000  # rows times features of sparse rows asked at a time, or one source
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,12 @@ class MemorySources:
         """Split sources into neighbours of at most `BLOCK_ROWS` rows together, or one source."""
         positions = self.data.untrusted[asked]
         start, rows = 0, 0
+        most = BLOCK_ROWS
+        if isinstance(self.data.X, SparseRows):  # whose models are larger than the rows
+            most = min(most, MODEL_ENTRIES // self.data.X.shape[1])
         for k, count in enumerate(self.row_counts[asked] + rows_beside):
             apart = k > 0 and positions[k] != positions[k - 1] + 1
-            if rows and (apart or rows + count > BLOCK_ROWS):
+            if rows and (apart or rows + count > most):
                 yield asked[start:k]
                 start, rows = k, 0
             rows += int(count)
@@ -84,19 +92,27 @@ class MemorySources:
         """Get ready to answer for sums under these weights."""
         return MemorySums(self.data, weights)
 
-    def as_type(self, dtype: Any) -> MemorySources:
-        """Return the same sources with features of another precision."""
-        return MemorySources(self.data.with_features(self.data.X.astype(dtype)), self.names)
+    def spread(self, directions: FloatArray) -> FloatArray:
+        """Sum over all rows of ``x (x' q)`` for some directions, the constant left out."""
+        return spread_rows(self.data, directions)
 
     def in_row_space(self, reference: FloatArray) -> tuple[MemorySources, RowSpace] | None:
         """Return the sources in coordinates of the span of all rows, if that saves any."""
-        n_rows = len(reference) + int(self.row_counts.sum())
-        if not saves_coordinates(n_rows, reference.shape[1]):
+        if not worth_row_space(len(reference) + int(self.row_counts.sum()), reference):
             return None
         data = self.data.select(self.data.untrusted.tolist())
-        space = RowSpace.of(np.concatenate([reference, data.X]))
+        space = RowSpace.of(stack_rows([reference, data.X]))
         rows = data.with_features(space.X[len(reference) :])
         return MemorySources(rows, self.names), RowSpace(space.X[: len(reference)], space.basis)
+
+
+def worth_row_space(n_rows: int, reference: FloatArray | SparseRows) -> bool:
+    """Whether coordinates of the span of so many rows, the reference's among them, save work."""
+    sparse = isinstance(reference, SparseRows)
+    if n_rows > MOST_ROWS if sparse else not saves_coordinates(n_rows, reference.shape[1]):
+        return False
+    # Else products of all pairs of rows would cost more than is saved.
+    return n_rows <= MANY_ROWS or reference.shape[1] >= 2 * n_rows
 
 
 class MemorySums:
@@ -106,19 +122,21 @@ class MemorySums:
         self._data, self._weights = data, weights
 
     @cached_property
-    def gradients(self) -> SourceGradients:
+    def gradients(self) -> SourceGradients | SparseGradients:
         """Sums of (x, labels) times residual."""
-        return SourceGradients(self._data, self._weights)
+        sparse = isinstance(self._data.X, SparseRows)
+        return (SparseGradients if sparse else SourceGradients)(self._data, self._weights)
 
     def curvature(
-        self, points: FloatArray, columns: IntArray, at: IntArray
+        self,
+        points: FloatArray,
+        columns: IntArray,
+        at: IntArray,
+        basis: FloatArray | None = None,
+        every: int = 1,
     ) -> tuple[FloatArray, FloatArray]:
-        """Curvature for preconditioners, mean over outputs, and its sum in each output."""
-        return weighted_curvature(self._data, self._weights, points, columns, at)
-
-    def hessians(self, points: FloatArray, columns: IntArray) -> FloatArray:
-        """Exact curvature, output by output."""
-        return exact_hessians(self._data, self._weights, points, columns)
+        """Curvature for preconditioners, in coordinates of a basis."""
+        return weighted_curvature(self._data, self._weights, points, columns, at, basis, every)
 
     def moments(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Second moments, and those with the target."""

@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
+
+from sourcewise.core.discrepancy.power import LabelTest
 
 LEVEL, POWER = 0.05, 0.8
+UNKNOWN = "There are {rows:.0f} trusted rows; how much they find by p-values is not known here."
+HOPELESS = (
+    "With {rows:.0f} trusted rows, a source of {source_rows:.0f} rows may well go unnoticed even "
+    "if all of its labels are random (power {power:.2f}); more trusted rows would help."
+)
+FOUND = (
+    "With {rows:.0f} trusted rows, a source of {source_rows:.0f} rows is told from noise (power "
+    "0.8) if {share:.0%} of its labels are random, which is a discrepancy of {discrepancy:.3f}"
+)
 
 
 @dataclass(frozen=True)
@@ -20,44 +30,74 @@ class ReferenceAdequacy:
         Effective rows of the reference.
     source_rows : float
         Effective rows of the median source.
+    detectable_share : float
+        Smallest share of random labels in such a source for which its p-value is below 0.05 with
+        power 0.8: the power of the very test that is used, found by drawing the reference's losses
+        anew. NaN if even all random labels are found less often, or where the power is not known.
     detectable_discrepancy : float
-        Smallest discrepancy of such a source that a test at level 0.05 finds with power 0.8.
+        Discrepancy of such a source; infinite if even all random labels are found less often, NaN
+        where the power is not known (p-values by permutation, or no source besides the reference).
+    power_of_random : float
+        How often a source of which all labels are random is found; NaN if not known.
     rows_to_halve : float
-        Further reference rows that would halve it; infinite where the sources' own noise is in
-        the way.
+        Further reference rows that would about halve what is detectable; infinite where the
+        sources' own noise is in the way, or where nothing is detectable.
     """
 
     rows: float
     source_rows: float
+    detectable_share: float
     detectable_discrepancy: float
+    power_of_random: float
     rows_to_halve: float
 
     def __str__(self) -> str:
         """Say it in a sentence."""
-        found = (
-            f"With {self.rows:.0f} trusted rows, a discrepancy of "
-            f"{self.detectable_discrepancy:.3f} or more is told from noise (power 0.8)"
+        if np.isnan(self.power_of_random):
+            return UNKNOWN.format(rows=self.rows)
+        if np.isinf(self.detectable_discrepancy):
+            return HOPELESS.format(
+                rows=self.rows, source_rows=self.source_rows, power=self.power_of_random
+            )
+        found = FOUND.format(
+            rows=self.rows,
+            source_rows=self.source_rows,
+            share=self.detectable_share,
+            discrepancy=self.detectable_discrepancy,
         )
         if np.isinf(self.rows_to_halve):
             return (
                 f"{found}; no further trusted rows could halve that, because the sources have "
                 f"about {self.source_rows:.0f} rows each."
             )
-        return f"{found}; {self.rows_to_halve:.0f} more would halve that."
+        return f"{found}; about {self.rows_to_halve:.0f} more would halve that."
 
 
-def reference_adequacy(sizes: np.ndarray, reference: int, variance: float) -> ReferenceAdequacy:
-    """Normal-theory answer for the loss difference of one model on two samples.
+def reference_adequacy(
+    sizes: np.ndarray, reference: int, test: LabelTest | None
+) -> ReferenceAdequacy:
+    """Ask which share of random labels the p-value finds, in a source of median size.
 
-    The detectable discrepancy is ``(z_{1 - level/2} + z_power) * sqrt(v / m_T + v / m)`` with
-    ``v`` the variance of a row's loss, ``m_T`` the reference's size and ``m`` the median size of
-    the other sources.
+    Without sources, one like the reference is imagined.
     """
     own = float(sizes[reference])
     others = np.delete(sizes, reference)
-    typical = float(np.median(others)) if len(others) else float("inf")
-    quantiles = ndtri(1.0 - LEVEL / 2.0) + ndtri(POWER)
-    noise = 1.0 / own + 1.0 / typical
-    wanted = 0.25 * noise - 1.0 / typical
-    more = max(1.0 / wanted - own, 0.0) if wanted > 0 else float("inf")
-    return ReferenceAdequacy(own, typical, float(quantiles * np.sqrt(variance * noise)), more)
+    typical = float(np.median(others)) if len(others) else own
+    if test is None:
+        return ReferenceAdequacy(own, typical, np.nan, np.nan, np.nan, np.inf)
+    share = test.detectable_share(typical, LEVEL, POWER)
+    found = np.isfinite(share)
+    return ReferenceAdequacy(
+        own,
+        typical,
+        share,
+        share * test.worth + test.noise if found else np.inf,
+        test.power(1.0, typical, LEVEL),
+        _rows_to_halve(own, typical) if found else np.inf,
+    )
+
+
+def _rows_to_halve(own: float, typical: float) -> float:
+    """Return how many rows halve the noise of a difference, whose variance is ``v/m_T + v/m``."""
+    wanted = 0.25 * (1.0 / own + 1.0 / typical) - 1.0 / typical
+    return max(1.0 / wanted - own, 0.0) if wanted > 0 else float("inf")

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import copy
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from sourcewise import validation
+from sourcewise import columns, validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
+from sourcewise.core.engine import SourcesChanged, SourcesElsewhere
 from sourcewise.core.weights import theory_trade_off
+from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
-from sourcewise.estimators.cross_validation import total_weight
+from sourcewise.estimators.averaged import Member
+from sourcewise.estimators.elsewhere import ElsewhereInput
 from sourcewise.estimators.final_model import fit_average
-from sourcewise.estimators.input import SourceInput
+from sourcewise.estimators.linear_scores import rows_with_constant
+from sourcewise.estimators.member_models import fit_members, fit_weighting
+from sourcewise.estimators.members import DEFAULT_LEARNER, MemberChoice, choose_members
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
-from sourcewise.estimators.wrapped import fit_weighted
-from sourcewise.progress import counter, report_progress
+from sourcewise.progress import bars, counter, report_progress
+from sourcewise.report.notes import class_notes, copies_notes
 from sourcewise.report.source_report import ReportContext, SourceReport
 
 
-class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
+class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
     """Meta-estimator that weighs sources by their discrepancy from a reference."""
 
     def __init__(
@@ -42,9 +48,13 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         trade_off: str | float = "cv",
         cv: int = 5,
         protocol: str | None = None,
+        via: str = "weights",
+        scaling: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = None,
         keep_data: bool = True,
+        strict: bool = False,
+        verbose: bool = False,
     ):
         self.estimator = estimator
         self.reference = reference
@@ -52,9 +62,13 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self.trade_off = trade_off
         self.cv = cv
         self.protocol = protocol
+        self.via = via
+        self.scaling = scaling
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.keep_data = keep_data
+        self.strict = strict
+        self.verbose = verbose
 
     # -- fitting -----------------------------------------------------------------------------
 
@@ -63,10 +77,11 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
 
         Parameters
         ----------
-        X : array or frame of shape (n_rows, n_features)
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
         y : array of shape (n_rows,)
-        sources : array of shape (n_rows,), optional
-            Name of each row's source; one of them is the reference. None: all rows are trusted.
+        sources : array of shape (n_rows,), or str, optional
+            Name of each row's source; one of them is the reference. The name of a column of ``X``
+            takes them from there, and the column is then no feature. None: all rows are trusted.
         sample_weight : array of shape (n_rows,), optional
             How much a row counts within its source; only ratios within a source matter.
 
@@ -74,9 +89,40 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         -------
         self
         """
-        with unchanged_on_failure(self):
+        with unchanged_on_failure(self), bars(self.verbose):
             rows, names = self._validate(X, y, sources, sample_weight)
-            self._fit_rows(rows, names, known=None)
+            self._fit_rows(self._leave_out_copies(rows, names), names, known=None)
+        return self
+
+    def fit_sources(self, sources: SourcesElsewhere) -> Any:
+        """Fit to sources whose rows are elsewhere: on a cluster, or with their owners.
+
+        The result is that of :meth:`fit` with all rows at hand. The reference's rows are read here;
+        the others stay where they are, and are sent what has been learnt from the reference.
+        Afterwards everything works as after :meth:`fit`, but for :meth:`add_source`, and
+        :meth:`at_trade_off` needs the sources to be within reach still.
+
+        Parameters
+        ----------
+        sources : object with the two methods of :class:`sourcewise.core.engine.SourcesElsewhere`
+            ``sourcewise.engines.DaskSources``, for one.
+
+        Returns
+        -------
+        self
+        """
+        connection = sources if isinstance(sources, AbstractContextManager) else nullcontext()
+        may_travel = bool(getattr(sources, "trusted_rows_may_travel", False))
+        with unchanged_on_failure(self), connection, bars(self.verbose):
+            rows, rules = self._validate_reference(sources.trusted(self.reference), may_travel)
+            with one_blas_thread():
+                while True:
+                    try:
+                        pool = self._pool_elsewhere(sources.open(rules), rows, rules)
+                        self._measure_and_train(pool, pool, known=None)
+                        break
+                    except SourcesChanged:  # go on with those that are left
+                        continue
         return self
 
     def add_source(self, X: Any, y: Any, name: Any, sample_weight: Any = None) -> Any:
@@ -93,7 +139,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
 
         Parameters
         ----------
-        X : array or frame of shape (n_new_rows, n_features)
+        X : array, sparse matrix or frame of shape (n_new_rows, n_features)
         y : array of shape (n_new_rows,)
         name : hashable
             Name of the new source.
@@ -107,9 +153,12 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         training: Training | None = getattr(self, "_training", None)
         if training is None:
             raise ValueError(validation.NO_DATA_KEPT)
+        if training.elsewhere:
+            raise ValueError(validation.NO_ADDING_ELSEWHERE)
         names = self.sources_.tolist()
         validation.check_new_source(names, name)
         validation.check_some_rows(X, name)
+        X = columns.without_column(X, getattr(self, "source_column_", None))
         validation.check_source_columns(
             X,
             name,
@@ -117,12 +166,19 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             n_features=getattr(self, "n_features_in_", None),  # rows of text have none
             columns=self._columns,
         )
+        validation.check_targets_given(y, type(self).__name__)
         X = self._check_features(X, reset=False)
+        validation.check_same_kind(X, name, like=training.rows.X)
         codes = np.zeros(validation.n_rows_of(X), dtype=np.intp)
         new = self._check_rows(X, y, [name], codes, sample_weight)
         new = replace(new, codes=new.codes + len(names))
-        with unchanged_on_failure(self):
-            self._fit_rows(training.rows.append(new), [*names, name], known=training)
+        with unchanged_on_failure(self), bars(self.verbose):
+            rows = training.rows.append(new)
+            if self.copies_ is not None:  # those of the other sources have been left out before
+                before = np.append(self.copies_, 0)
+                rows = self._leave_out_copies(rows, [*names, name])
+                self.copies_ = before + self.copies_
+            self._fit_rows(rows, [*names, name], known=training)
         return self
 
     def at_trade_off(self, trade_off: float) -> Any:
@@ -147,16 +203,24 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
-        model._fit_rows(training.rows, self.sources_.tolist(), known=training)
+        with one_blas_thread(model._wants_numbers):
+            model._measure_and_train(self._kept_pool(training), training.rows, known=training)
         return model
+
+    def _kept_pool(self, training: Training) -> Pool:
+        """Return the pool of an earlier fit."""
+        if training.elsewhere:
+            pool: Pool = training.rows
+            return pool
+        return self._pool(training.rows, self.sources_.tolist())
 
     def _fit_rows(self, rows: Rows, names: list[Any], known: Training | None) -> None:
         """Measure the sources that are not known yet, choose, weigh, train."""
         with one_blas_thread(self._wants_numbers):
-            self._measure_and_train(rows, names, known)
+            self._measure_and_train(self._pool(rows, names), rows, known)
 
-    def _measure_and_train(self, rows: Rows, names: list[Any], known: Training | None) -> None:
-        pool = self._pool(rows, names)
+    def _measure_and_train(self, pool: Pool, rows: Any, known: Training | None) -> None:
+        """Do all the work; ``rows`` are what the pool was made of, or itself if none are here."""
         trade_offs = self._trade_offs(pool)
         if known is not None and known.findings is None:
             known = None  # nothing but the reference: folds may not have been asked for
@@ -164,10 +228,16 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             pool, known, with_folds=len(trade_offs) * len(pool.family.settings) > 1
         )
         report_progress("selection")
-        selection, near = select(pool, measured, trade_offs)
-        self._set_results(pool, measured, selection)
-        report_progress("training")
-        self._fit_final(pool, rows, selection, near)
+        if pool.family.linear or not pool.choices.averaged or len(trade_offs) == 1:
+            selection, near = select(pool, measured, trade_offs)
+            self._set_results(pool, measured, selection)
+            report_progress("training")
+            self._fit_final(pool, selection, near)
+        else:
+            chosen = choose_members(pool, measured)
+            self._set_results(pool, measured, chosen.selection)
+            report_progress("training")
+            self._fit_members(pool, measured, chosen)
         self._training = Training(rows, findings, measured, setting) if self.keep_data else None
 
     def _measure(
@@ -182,12 +252,13 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if known is not None:
             setting = known.setting
         else:
-            setting = np.nan if pool.discrepancy in LINEAR else choose_local_setting(pool)
+            linear = pool.linear or pool
+            setting = np.nan if pool.discrepancy in LINEAR else choose_local_setting(linear)
         survey = pool.survey(
             setting,
             with_folds=with_folds,
             # Permutations cost as much as the fit; while the rows are kept they can wait.
-            permute=not self.keep_data,
+            permute=not (self.keep_data and isinstance(pool.sources, MemorySources)),
             on_answer=counter("discrepancies", n_untrusted - n_known),
         )
         found = None if known is None else known.findings
@@ -211,23 +282,41 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self.selection_ = selection
         self._reference_variance = measured.reference_variance
         self._reference_gain = measured.reference_gain
+        self._label_test = measured.label_test
+        self.scaling_ = pool.scaling
 
-    def _fit_final(self, pool: Pool, rows: Rows, selection: Selection, near: Any) -> None:
+    def _fit_final(self, pool: Pool, selection: Selection, near: Any) -> None:
         if pool.features is not None and self._wants_numbers:
             model = fit_average(pool, selection, self.discrepancies_, near)
             self.C_ = selection.setting
             self.feature_range_ = pool.features.bounds
             self._set_coefficients(*pool.features.unmap(model))
             return
-        data, weights = pool.data, self.source_weights_
-        total = total_weight(weights, data.sizes, data.row_counts, pool.choices.effective_total)
-        weight = np.empty(len(rows.y))
-        # What the core takes for features are the rows' numbers.
-        weight[data.X[:, 0]] = np.repeat(total * weights, data.row_counts) * data.row_shares
-        used = np.flatnonzero(weight)
-        self.estimator_ = fit_weighted(
-            self.estimator, _safe_indexing(rows.X, used), rows.y[used], weight[used], self._seed
-        )
+        self.estimator_ = fit_weighting(pool, self.source_weights_)
+
+    def _fit_members(self, pool: Pool, measured: Measured, chosen: MemberChoice) -> None:
+        linear = None
+        if DEFAULT_LEARNER in chosen.shares and pool.linear is not None:
+            linear = self._default_member(pool.linear, measured, chosen.linear)
+        self.estimator_ = self._average_of(fit_members(pool, self.discrepancies_, chosen, linear))
+
+    def _default_member(
+        self, pool: Pool, measured: Measured, chosen: tuple[Selection, Any] | None
+    ) -> SourceWeightedBase:
+        """Return the fitted default learner, of the same sources."""
+        model = clone(self).set_params(estimator=None, keep_data=False)
+        own = ("classes_", "_class_counts", "_target_centre", "_target_scale", "_seed")
+        vars(model).update({name: value for name, value in vars(self).items() if name in own})
+        assert pool.features is not None and chosen is not None
+        model.n_features_in_ = len(pool.features.scale)
+        model._training = None
+        model._set_copies(self.copies_, self._copies_by_chance, self._copies_unsought)
+        selection, near = chosen
+        model._set_results(pool, measured.linear or measured, selection)
+        with one_blas_thread():
+            model._fit_final(pool, selection, near)
+        fitted: SourceWeightedBase = model
+        return fitted
 
     def _trade_offs(self, pool: Pool) -> np.ndarray:
         if self.trade_off == "cv" and pool.n_sources > 1:
@@ -245,13 +334,39 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         The permutations behind the p-values of "plug-in" and "cross-fit" are drawn on first access.
         """
         check_is_fitted(self)
-        if np.isnan(self._discrepancies.p_values).any() and self._training is not None:
-            pool = self._pool(self._training.rows, self.sources_.tolist())
+        training: Training | None = getattr(self, "_training", None)
+        # Of rows that are elsewhere they have been drawn at once, or cannot be.
+        waiting = training is not None and not training.elsewhere
+        if training is not None and waiting and np.isnan(self._discrepancies.p_values).any():
+            pool = self._kept_pool(training)
             with one_blas_thread():
                 survey = pool.survey(np.nan, with_folds=False)
                 measured, _ = measure(pool.discrepancy, survey, range(pool.n_sources - 1))
             self._discrepancies = measured.result.with_reference(self.reference_index_)
         return self._discrepancies
+
+    def row_weights(self, sources: Any) -> np.ndarray:
+        """One weight a row, for any other trainer: mean 1 over the rows that were fitted.
+
+        Each row gets its source's share of the weight, divided by the source's rows. With a
+        ``sample_weight`` of your own, multiply by that, scaled to mean 1 within each source.
+
+        Parameters
+        ----------
+        sources : array of shape (n_rows,), or frame with the column that ``fit`` took them from
+            Name of each row's source; all of them sources of the fit.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+        """
+        check_is_fitted(self)
+        column = getattr(self, "source_column_", None)
+        if column is not None and hasattr(sources, "columns"):
+            sources = columns.split_off(sources, column)[1]
+        codes = validation.check_known_sources(sources, self.sources_.tolist())
+        weights = self.source_weights_ / self.source_rows_ * self.source_rows_.sum()
+        return np.asarray(weights[codes])
 
     def report(self) -> SourceReport:
         """Per source: weight, discrepancy, standard error, p-value, rows and a reason in words."""
@@ -270,14 +385,36 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             trade_off=self.trade_off_,
             cutoff=self.cutoff_,
             shares=self.selection_.used,
+            scaling=self.scaling_,
+            copies=self.copies_,
+            notes=tuple(self._notes()),
             context=ReportContext(
                 reference=self.reference_index_,
                 sizes=tuple(self.source_sizes_.tolist()),
                 witnesses=self.discrepancy_result_.witnesses,
                 adequacy=self.reference_adequacy(),
                 bound=self._reported_bound(),
-                parameters={name: repr(value) for name, value in self.get_params(False).items()},
+                parameters=self._parameters_in_words(),
             ),
+        )
+
+    def _parameters_in_words(self) -> dict[str, str]:
+        words = {name: repr(value) for name, value in self.get_params(False).items()}
+        if self.scaling_:
+            words["scaling"] = f"{self.scaling!r}, which came to {self.scaling_!r}"
+        return words
+
+    def _notes(self) -> list[str]:
+        """Return what the report says beside the table."""
+        small = []
+        if self._is_classifier and len(self.sources_) > 1:
+            small = class_notes(self.classes_.tolist(), self._class_counts.tolist())
+        return small + copies_notes(
+            self.copies_,
+            self._copies_unsought,
+            self.sources_.tolist(),
+            self.source_rows_,
+            self._copies_by_chance,
         )
 
     def _reported_bound(self) -> GeneralizationBound:
@@ -291,9 +428,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def reference_adequacy(self) -> ReferenceAdequacy:
         """Say whether the reference is large enough, and how many more rows would help."""
         check_is_fitted(self)
-        return reference_adequacy(
-            self.source_sizes_, self.reference_index_, self._reference_variance
-        )
+        return reference_adequacy(self.source_sizes_, self.reference_index_, self._label_test)
 
     def generalization_bound(
         self, *, delta: float = 0.05, **complexity: Any
@@ -315,8 +450,8 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             if complexity.get("radius") is not None:
                 complexity["radius"] = float(np.hypot(complexity["radius"], 1.0))
             if complexity.get("X") is not None:
-                X = self._cut_off(self._check_new_features(complexity["X"]))
-                complexity["X"] = np.column_stack([X, np.ones(len(X))])
+                X = self._check_new_features(complexity["X"])
+                complexity["X"] = rows_with_constant(X, self.feature_range_)
         return generalization_bound(
             self.source_weights_,
             self.discrepancies_,
@@ -327,16 +462,23 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
 
     # -- for subclasses ----------------------------------------------------------------------
 
-    def _cut_off(self, X: np.ndarray) -> np.ndarray:
-        """Rows as the default learner sees them: it was trained on none beyond the range."""
-        return np.asarray(np.clip(X, *self.feature_range_))
-
     def _model_norm(self) -> float:
         """Norm of the default learner's coefficients and intercept, in the units of the loss."""
         return float(np.linalg.norm(np.append(self.coef_, self.intercept_)))
 
     def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         raise AssertionError("implemented by the classifier and the regressor")
+
+    def _average_of(self, members: list[Member]) -> Any:
+        raise AssertionError("implemented by the classifier and the regressor")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave sources elsewhere where they are when a model is copied to a file or a process."""
+        state: dict[str, Any] = super().__getstate__()
+        training = state.get("_training")
+        if training is not None and training.elsewhere:
+            state = {**state, "_training": None}
+        return state
 
     # -- scikit-learn ------------------------------------------------------------------------
 
@@ -346,6 +488,8 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         # What is no estimator is refused by fit, in words; it must not break a repr before.
         if hasattr(self.estimator, "fit") and not isinstance(self.estimator, type):
             tags.input_tags = get_tags(self.estimator).input_tags
+        elif self.estimator is None:
+            tags.input_tags.sparse = True
         return tags
 
 

@@ -10,15 +10,21 @@ from sklearn.utils.metaestimators import available_if
 
 from sourcewise import validation
 from sourcewise.core.logistic import probabilities
+from sourcewise.estimators.averaged import AveragedClassifier, Member
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.input import ClassInput
+from sourcewise.estimators.linear_scores import linear_scores
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 
 def _has_probabilities(model: Any) -> bool:
+    return model.estimator is None or hasattr(model.estimator, "predict_proba")
+
+
+def _has_scores(model: Any) -> bool:
     learner = getattr(model, "estimator_", model.estimator)
-    return learner is None or hasattr(learner, "predict_proba")
+    return learner is None or hasattr(learner, "decision_function")
 
 
 class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
@@ -43,8 +49,8 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         How far a source lies from the reference; see :func:`sourcewise.estimate_discrepancies`.
     trade_off : "cv", "theory" or float
         Lambda. "cv": ten are tried on held-out reference rows, each with six regularisations, and
-        the models are averaged by what they are worth there (with an estimator of your own, the
-        source weights). "theory": about 4.44.
+        the models are averaged by what they are worth there; of an estimator of your own, four
+        models are (docs/method.md). "theory": about 4.44.
     cv : int
         Folds of the reference, at least 3.
     protocol : None or "paper"
@@ -54,16 +60,33 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         summed over the folds, ties to the smallest lambda and then the smallest C; features as
         given; the intercept is a constant column, penalised like the others, and appended unless
         there is one; row weights :math:`\alpha_i / m_i` scaled to total the number of rows in use;
-        C as in scikit-learn. ``discrepancy`` is then ignored.
+        C as in scikit-learn. ``discrepancy`` and ``scaling`` are then ignored.
+    scaling : {"auto", "standard", "keep"}
+        Of the default learner's features, by the reference's rows. "standard" gives all columns one
+        standard deviation; "keep" keeps their proportions, as principal components, embeddings and
+        pixels want it. "auto" standardises columns in different units, and others where held-out
+        reference rows are clearly likelier with it, as they are where columns were standardised
+        over the whole pool before. ``scaling_`` says which it was.
+    via : {"weights", "resample"}
+        How the weights reach an ``estimator`` of your own: as ``sample_weight``, or, for one that
+        takes none, by drawing rows in proportion to them, which adds noise.
     n_jobs : int, optional
         Parallel fits of an ``estimator`` of your own; results do not depend on it.
     random_state : int, RandomState or None
         Deals the folds.
     keep_data : bool
         Keep the training rows, for :meth:`add_source`.
+    strict : bool, default False
+        For sources that may lie on purpose: features are cut off at the reference's 2.5 % and
+        97.5 % quantiles, no source counts for more rows than twice the median source. The
+        paper's protocol has no part in it.
+    verbose : bool
+        Show progress bars (those of the command line; they need its extra ``cli``).
 
     Attributes
     ----------
+    source_column_ : str
+        Column of ``X`` that the sources came from, if ``fit`` was given its name.
     sources_ : array of shape (n_sources,)
         Names, in order of first appearance.
     source_weights_ : array of shape (n_sources,)
@@ -72,6 +95,8 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         :math:`d`; 0 for the reference.
     discrepancy_result_ : Discrepancies
         The same with standard errors, p-values and witnesses.
+    copies_ : int array of shape (n_sources,), or None where nobody could look
+        Rows that repeat trusted ones and were left out.
     source_sizes_, source_rows_ : arrays of shape (n_sources,)
         Effective sizes :math:`m_i` and rows.
     trade_off_, cutoff_ : float
@@ -86,11 +111,15 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         Of the default learner, in the units of ``X``.
     C_ : float
         Regularisation of the default learner; with "cv", the one with the largest share.
+    scaling_ : {"standard", "keep"} or None
+        How the default learner's features were scaled; None under the paper's protocol and for an
+        estimator of your own.
     feature_range_ : array of shape (2, n_features)
         Lowest and highest value of each feature, a hundred units of the reference to either side:
         for the default learner, what lies beyond lies there, in training and in ``predict``.
     estimator_ : scikit-learn classifier
-        The fitted ``estimator``, if one was given.
+        If an ``estimator`` was given: with "cv", what averages the fitted models, which are its
+        ``members``, by their log-odds; otherwise the fitted ``estimator``.
 
     Examples
     --------
@@ -109,14 +138,23 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
 
     def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
         return EstimatorFamily(
-            self.estimator, rows.X, rows.y, self.n_jobs, self._seed, classes=self.classes_
+            self.estimator,
+            rows.X,
+            rows.y,
+            self.n_jobs,
+            self._seed,
+            via=self.via,
+            classes=self.classes_,
         )
+
+    def _average_of(self, members: list[Member]) -> AveragedClassifier:
+        return AveragedClassifier(members, self.classes_, self._choices().least_chance)
 
     def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_, self.intercept_ = coef, intercept
 
     def _scores(self, X: Any) -> np.ndarray:
-        return np.asarray(self._cut_off(X) @ self.coef_.T + self.intercept_)
+        return np.asarray(linear_scores(X, self.coef_, self.intercept_, self.feature_range_))
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row."""
@@ -136,4 +174,22 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         result = np.zeros((validation.n_rows_of(X), len(self.classes_)))
         seen = np.searchsorted(self.classes_, self.estimator_.classes_)
         result[:, seen] = self.estimator_.predict_proba(X)
+        return result
+
+    @available_if(_has_scores)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Score of each class; of two classes, one score a row, positive for the second."""
+        X = self._check_new_features(X)
+        if self._wants_numbers:
+            scores = self._scores(X)
+            return scores[:, 0] if scores.shape[1] == 1 else scores
+        scores = np.asarray(self.estimator_.decision_function(X))
+        known = self.estimator_.classes_
+        if len(known) == len(self.classes_):
+            return scores
+        if scores.ndim == 1:
+            scores = np.stack([-scores, scores], axis=1)
+        # What the learner was never shown is what it would choose last.
+        result = np.full((len(scores), len(self.classes_)), np.finfo(np.float64).min)
+        result[:, np.searchsorted(self.classes_, known)] = scores
         return result

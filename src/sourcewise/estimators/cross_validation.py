@@ -27,11 +27,6 @@ class Judged:
     models: Any
     losses: np.ndarray
 
-    def models_of(self, problem: int) -> Any:
-        """Return the models of one problem, under all settings."""
-        n_settings = self.losses.shape[1]
-        return self.models[problem * n_settings : (problem + 1) * n_settings]
-
 
 def fit_and_judge(pool: Pool, problems: WeightedProblems, fit: Fit) -> Judged:
     """Fit weightings under all settings, and judge them on all reference rows."""
@@ -95,7 +90,7 @@ def cutoff_problems(
     return WeightedProblems(
         pool.sources,
         pool.reference,
-        CutoffWeights(discrepancies, pool.sources.sizes, np.maximum(fold, 0), cutoffs, scales),
+        CutoffWeights(discrepancies, pool.untrusted_sizes, np.maximum(fold, 0), cutoffs, scales),
         of_reference,
         totals,
         pool.folds.held_out,

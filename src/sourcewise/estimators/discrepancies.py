@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
+from sourcewise import validation
 from sourcewise.core.discrepancy import Witness
 from sourcewise.core.discrepancy.methods import LINEAR, measure
 from sourcewise.estimators.base import SourceWeightedBase
@@ -31,6 +32,20 @@ class SourceDiscrepancies:
         Which hypothesis showed the difference, and on which side it did worse.
     sizes : array of shape (n_sources,)
         Effective rows, as :func:`sourcewise.solve_weights` wants them.
+    task : {"classification", "regression"}
+        What the targets were taken for.
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits()
+    >>> found = sw.estimate_discrepancies(
+    ...     digits.X, digits.y, sources=digits.vendor, reference="gold", random_state=0
+    ... )
+    >>> far = [name for name, value in zip(found.sources, found.values) if value > 0.1]
+    >>> sorted(far) == sorted(digits.spoiled)
+    True
     """
 
     sources: list[Any]
@@ -39,6 +54,7 @@ class SourceDiscrepancies:
     p_values: np.ndarray
     witnesses: tuple[Witness, ...]
     sizes: np.ndarray
+    task: str
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the values."""
@@ -70,8 +86,9 @@ def estimate_discrepancies(
     hypotheses and in how they are judged:
 
     - ``"combined"``: what the default of :class:`SourceWeightedClassifier` goes by: by how much the
-      source pulls the reference's model away, how well that model knows the source's labels, the
-      source's own model and its features (docs/method.md). With an ``estimator``, ``"local"``.
+      source pulls the reference's model away, how well that model knows the source's labels, and
+      how far its features lie; with an ``estimator``, how well its own models of the reference know
+      the labels, too (docs/method.md).
     - ``"local"``: the reference's model and the source's own model, each judged on rows it has not
       seen, by a bounded smooth loss. Any number of classes, regression, any estimator.
     - ``"plug-in"`` (the paper's): the linear model that best tells flipped source labels from the
@@ -87,7 +104,7 @@ def estimate_discrepancies(
 
     Parameters
     ----------
-    X : array or frame of shape (n_rows, n_features)
+    X : array, sparse matrix or frame of shape (n_rows, n_features)
     y : array of shape (n_rows,)
     sources : array of shape (n_rows,)
         Name of each row's source.
@@ -97,7 +114,8 @@ def estimate_discrepancies(
     estimator : scikit-learn estimator that takes sample_weight, optional
         Learner of the local models; ours by default.
     task : {"auto", "classification", "regression"}
-        "auto": real numbers that are not whole mean regression.
+        "auto": real numbers that are not whole mean regression; of whole numbers, three or more
+        different ones, a warning says that they are taken for classes.
     sample_weight : array of shape (n_rows,), optional
     cv : int
         Folds.
@@ -120,9 +138,9 @@ def estimate_discrepancies(
     >>> who = np.repeat(["gold", "ann", "bob"], [100, 200, 200])
     >>> found = sw.estimate_discrepancies(X, y, sources=who, reference="gold", random_state=0)
     >>> found.sources, found.values.round(1).tolist()
-    (['gold', 'ann', 'bob'], [0.0, 0.0, 0.7])
+    (['gold', 'ann', 'bob'], [0.0, 0.0, 0.4])
     >>> sw.solve_weights(found, found.sizes, trade_off=sw.theory_trade_off()).round(2).tolist()
-    [0.33, 0.67, 0.0]
+    [0.34, 0.66, 0.0]
     """
     model = _model_for(task, y)(
         estimator=estimator,
@@ -134,8 +152,8 @@ def estimate_discrepancies(
     )
     rows, names = model._validate(X, y, sources, sample_weight)
     with one_blas_thread(estimator is None):
-        pool = model._pool(rows, names)
-        setting = np.nan if method in LINEAR else choose_local_setting(pool)
+        pool = model._pool(model._leave_out_copies(rows, names), names)
+        setting = np.nan if method in LINEAR else choose_local_setting(pool.linear or pool)
         survey = pool.survey(setting, with_folds=False)
         measured, _ = measure(method, survey, range(pool.n_sources - 1))
     found = measured.result.with_reference(pool.position)
@@ -146,6 +164,7 @@ def estimate_discrepancies(
         found.p_values,
         found.witnesses,
         pool.sizes,
+        "classification" if model._is_classifier else "regression",
     )
 
 
@@ -153,6 +172,8 @@ def _model_for(task: str, y: Any) -> type[SourceWeightedBase]:
     if task not in ("auto", "classification", "regression"):
         raise ValueError(f"task must be 'auto', 'classification' or 'regression'; got {task!r}.")
     if task == "auto":
-        continuous = y is not None and type_of_target(y).startswith("continuous")
-        task = "regression" if continuous else "classification"
+        kind = "unknown" if y is None else type_of_target(y)
+        task = "regression" if kind.startswith("continuous") else "classification"
+        if kind == "multiclass":
+            validation.warn_of_whole_numbers(y)
     return SourceWeightedRegressor if task == "regression" else SourceWeightedClassifier

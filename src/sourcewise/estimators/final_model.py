@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from sourcewise.core.family import LinearFamily
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import cutoff_problems, weighting
 from sourcewise.estimators.pool import Pool
@@ -13,12 +12,12 @@ from sourcewise.estimators.selection import Selection
 
 
 def fit_average(
-    pool: Pool, selection: Selection, discrepancies: np.ndarray, near: Any
+    pool: Pool, selection: Selection, discrepancies: np.ndarray, near: np.ndarray | None
 ) -> np.ndarray:
     """Fit the models of all pairs that have a share, to all rows, and average them.
 
     Scores of linear models are averaged by averaging their coefficients. ``near`` are models
-    under all settings from nearby, or None.
+    of all pairs from nearby, (n_trade_offs, n_settings, n_outputs, n_features), or None.
     """
     settings = selection.settings
     problem = WeightProblem.from_sources(discrepancies, pool.sizes)
@@ -33,9 +32,10 @@ def fit_average(
     )
     shares = np.zeros((len(first), len(settings)))
     np.add.at(shares, which.ravel(), selection.mixture[used])
-    needed = np.flatnonzero(shares.any(axis=0))
     of_untrusted = np.delete(discrepancies, pool.position)[None]
     problems = cutoff_problems(pool, of_untrusted, [weightings[k] for k in first])
-    start = None if near is None else near[needed]
-    models = pool.family.fit_grid(problems, settings[needed], start=start)
-    return np.tensordot(shares[:, needed].ravel(), models.astype(np.float64), axes=1)
+    pairs = np.nonzero(shares)
+    family: LinearFamily = pool.family  # type: ignore[assignment]
+    start = None if near is None else near[used[first]][pairs]
+    models = family.fit_pairs(problems, pairs[0], settings[pairs[1]], start)
+    return np.tensordot(shares[pairs], models.astype(np.float64), axes=1)

@@ -20,17 +20,24 @@ from sklearn.utils.validation import (
 from sourcewise import columns, validation
 from sourcewise.core import choices
 from sourcewise.core.choices import Choices
-from sourcewise.core.data import ReferenceRows, SourceData, group_rows
+from sourcewise.core.data import ReferenceRows, group_rows
 from sourcewise.core.discrepancy.methods import LINEAR
-from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds, SingleFolds
+from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import spread
+from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.pool import FeatureMap, Pool
+from sourcewise.estimators.copies import CopyRule, keep_one, numbers_or_none
+from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.estimators.filled_rows import FilledRows
+from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows
+from sourcewise.estimators.scaling import learn_map
 from sourcewise.estimators.transaction import forget_fit
 from sourcewise.estimators.wrapped import EstimatorFamily
+from sourcewise.report.notes import NO_NUMBERS, TWINS
 
 
 class SourceInput(BaseEstimator):
@@ -46,19 +53,19 @@ class SourceInput(BaseEstimator):
     estimator: Any = None
     discrepancy: str = "combined"
     trade_off: str | float = "cv"
+    via: str = "weights"
+    scaling: str = "auto"
+    strict: bool = False
 
     def _validate(self, X: Any, y: Any, sources: Any, sample_weight: Any) -> tuple[Rows, list[Any]]:
         """Check everything a user gives, and learn what depends on the reference's rows alone."""
-        validation.check_options(
-            discrepancy=self.discrepancy,
-            trade_off=self.trade_off,
-            cv=self.cv,
-            protocol=self.protocol,
-        )
-        if self.estimator is not None:
-            validation.check_learner(self.estimator, classifier=self._is_classifier)
+        self._check_options()
         validation.check_targets_given(y, type(self).__name__)
         forget_fit(self)
+        if isinstance(sources, str):
+            name = sources
+            X, sources = columns.split_off(X, name)
+            self.source_column_ = name
         X = self._check_features(X, reset=True)
         n_rows = validation.n_rows_of(X)
         if sources is None:
@@ -69,11 +76,26 @@ class SourceInput(BaseEstimator):
         if sources is None:
             validation.warn_without_sources(self.reference)
         rows = self._check_rows(X, y, names, codes, sample_weight)
-        trusted = rows.codes == position
-        validation.check_reference_size(int(trusted.sum()), self.cv, self.reference)
-        self._learn_targets(rows.y, trusted)
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._learn_reference(rows.y, rows.codes == position)
         return rows, names
+
+    def _check_options(self) -> None:
+        validation.check_options(
+            discrepancy=self.discrepancy,
+            trade_off=self.trade_off,
+            cv=self.cv,
+            protocol=self.protocol,
+            scaling=self.scaling,
+            strict=self.strict,
+        )
+        if self.estimator is not None:
+            validation.check_learner(self.estimator, classifier=self._is_classifier, via=self.via)
+
+    def _learn_reference(self, y: np.ndarray, trusted: np.ndarray) -> None:
+        """Learn what depends on the reference's labels alone, and draw the seed."""
+        validation.check_reference_size(int(trusted.sum()), self.cv, self.reference)
+        self._learn_targets(y, trusted)
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _check_rows(
         self, X: Any, y: Any, names: list[Any], codes: np.ndarray, sample_weight: Any
@@ -88,35 +110,102 @@ class SourceInput(BaseEstimator):
         y = validation.check_targets(rows.y, rows.codes, names, numbers=not self._is_classifier)
         return replace(rows, y=y)
 
+    def _leave_out_copies(self, rows: Rows, names: list[Any]) -> Rows:
+        """Drop rows that repeat trusted ones, and count them; see `copies`."""
+        self._set_copies(None, unsought=None)
+        trusted = rows.codes == validation.check_reference(names, self.reference)
+        how = self._choices()
+        if not how.without_copies or trusted.all():
+            return rows
+        X = rows.X if self._wants_numbers else numbers_or_none(rows.X)
+        if X is None:
+            self._set_copies(None, unsought=NO_NUMBERS)
+            return rows
+        validation.check_reference_magnitude(X[trusted], self.reference, self._columns)
+        rule = CopyRule.learn(X[trusted], how)
+        if rule is None:
+            self._set_copies(None, unsought=TWINS)
+            return rows
+        copied = rule.among(X, ~trusted)
+        copied = keep_one(copied, rows.codes, len(names))
+        counts = np.bincount(rows.codes[copied], minlength=len(names))
+        self._set_copies(counts, by_chance=rule.usual)
+        return rows.take(np.flatnonzero(~copied)) if copied.any() else rows
+
+    def _set_copies(
+        self, counts: np.ndarray | None, by_chance: float = 0.0, unsought: str | None = None
+    ) -> None:
+        """Keep what the report says about copies of trusted rows."""
+        self.copies_ = counts
+        self._copies_by_chance = by_chance
+        self._copies_unsought = unsought
+
     def _choices(self) -> Choices:
         """All that the user has no parameter for."""
-        return choices.PAPER if self.protocol == "paper" else choices.DEFAULT
+        if self.protocol == "paper":
+            return choices.PAPER
+        return choices.STRICT if self.strict else choices.DEFAULT
+
+    def _discrepancy_name(self) -> str:
+        return "plug-in" if self.protocol == "paper" else self.discrepancy
 
     def _pool(self, rows: Rows, names: list[Any]) -> Pool:
         position = validation.check_reference(names, self.reference)
-        how = self._choices()
-        discrepancy = "plug-in" if self.protocol == "paper" else self.discrepancy
         targets = self._encode(rows.y, rows.codes, names, position)
-        n_classes = len(self.classes_) if self._is_classifier else 0
-        features: FeatureMap | None = None
-        numbers: Any = None
-        if self._wants_numbers or discrepancy in LINEAR:
-            features, numbers = self._map_features(rows, names, position, how, discrepancy)
+        if self._wants_numbers:
+            return self._pool_of_numbers(rows, targets, names, position)
         row_numbers: Any = np.arange(len(targets))[:, None]
-        data, order = group_rows(
-            numbers if self._wants_numbers else row_numbers,
-            targets,
-            rows.codes,
-            reference=position,
-            n_classes=n_classes,
-            sample_weight=rows.sample_weight,
-        )
-        sources, reference = self._in_memory(data, names)
-        as_numbers = None
+        sources, reference = self._in_memory(rows, row_numbers, targets, names, position)
+        family = self._wrapped_family(rows)
+        pool = self._pool_of(sources, reference, position, names, None, None, family)
+        filled, numbers = self._as_numbers(rows, names, position)
+        if numbers is None:
+            return pool
+        linear = self._pool_of_numbers(replace(rows, X=numbers), targets, names, position)
+        return replace(pool, linear=replace(linear, filled=filled))
+
+    def _pool_of_numbers(
+        self, rows: Rows, targets: np.ndarray, names: list[Any], position: int
+    ) -> Pool:
+        """Pool of the default learner."""
+        features, numbers = self._map_features(rows, names, position, targets)
+        both = self._in_memory(rows, numbers, targets, names, position)
+        as_numbers = both if self._discrepancy_name() in LINEAR else None
+        return self._pool_of(*both, position, names, features, as_numbers)
+
+    def _as_numbers(
+        self, rows: Rows, names: list[Any], position: int
+    ) -> tuple[FilledRows | None, Any]:
+        """Rows of an estimator of the user's own as the default learner can take them, if it can.
+
+        A linear discrepancy needs numbers; otherwise what is missing is filled.
+        """
+        discrepancy = self._discrepancy_name()
         if discrepancy in LINEAR:
-            as_numbers = sources, reference
-            if not self._wants_numbers:
-                as_numbers = self._in_memory(data.with_features(numbers[order]), names)
+            matrix = validation.numeric_matrix(rows.X, discrepancy)
+            validation.check_finite(matrix, rows.codes, names, self._columns)
+            return None, matrix
+        trusted = np.flatnonzero(rows.codes == position)
+        filled = FilledRows.learn(rows.X, trusted) if discrepancy == "combined" else None
+        return filled, None if filled is None else filled(rows.X)
+
+    def _pool_of(
+        self,
+        sources: Engine,
+        reference: ReferenceRows,
+        position: int,
+        names: list[Any],
+        features: FeatureMap | None,
+        as_numbers: tuple[Engine, ReferenceRows] | None,
+        family: Family | None = None,
+    ) -> Pool:
+        """Put together what fitting needs; the family is by default that of our own learners."""
+        how, n_classes = self._choices(), reference.n_classes
+        kind, n_repeats = ReferenceFolds, how.n_repeats
+        if family is not None:
+            n_repeats = 1
+            # The models of all pairs of folds are worth their while where they are cheap.
+            kind = ReferenceFolds if self._discrepancy_name() == "local" else SingleFolds
         return Pool(
             sources=sources,
             reference=reference,
@@ -126,40 +215,71 @@ class SourceInput(BaseEstimator):
             numbers=as_numbers,
             seed=self._seed,
             choices=how,
-            discrepancy=discrepancy,
-            family=self._default_family(how, n_classes)
-            if self._wants_numbers
-            else self._wrapped_family(rows),
-            folds=ReferenceFolds.draw(
+            discrepancy=self._discrepancy_name(),
+            family=family or self._default_family(how, n_classes),
+            folds=kind.draw(
                 reference.y if n_classes else None,
                 len(reference.y),
                 self.cv,
-                how.n_repeats if self._wants_numbers else 1,
+                n_repeats,
                 self._seed,
             ),
             scale=1.0 if n_classes else spread(reference.y, how.far_off),
         )
 
     def _map_features(
-        self, rows: Rows, names: list[Any], position: int, how: Choices, discrepancy: str
-    ) -> tuple[FeatureMap, np.ndarray]:
+        self, rows: Rows, names: list[Any], position: int, targets: np.ndarray
+    ) -> tuple[FeatureMap, Any]:
         """Learn the map of the features, and apply it to all rows."""
-        matrix = rows.X
-        if not self._wants_numbers:
-            matrix = validation.numeric_matrix(matrix, discrepancy)
-            validation.check_finite(matrix, rows.codes, names, self._columns)
+        how, discrepancy, matrix = self._choices(), self._discrepancy_name(), rows.X
+        if discrepancy in LINEAR:
+            counts = np.bincount(rows.codes, minlength=len(names))
+            validation.check_sparse_pairs(
+                matrix,
+                counts,
+                names,
+                position,
+                discrepancy=None if self.protocol == "paper" else discrepancy,
+                most=MOST_ROWS,
+            )
         if how.as_given:
             validation.check_magnitude(matrix, rows.codes, names, self._columns)
             features = FeatureMap.as_given(matrix)
         else:
             trusted_rows = matrix[rows.codes == position]
             validation.check_reference_magnitude(trusted_rows, names[position], self._columns)
-            features = FeatureMap.from_reference(trusted_rows, how)
+            n_classes = len(self.classes_) if self._is_classifier else 0
+            own = targets[rows.codes == position]
+            features = self._learn_map(trusted_rows, own, n_classes, how)
+        if discrepancy not in LINEAR:  # whose ridge depends on the number of features
+            features = features.for_rows(matrix)
         return features, features(matrix)
 
-    @staticmethod
-    def _in_memory(data: SourceData, names: list[Any]) -> tuple[MemorySources, ReferenceRows]:
-        others = [name for i, name in enumerate(names) if i != data.reference]
+    def _learn_map(self, X: Any, y: np.ndarray, n_classes: int, how: Choices) -> FeatureMap:
+        """Learn the map from the reference's rows and their encoded targets."""
+        return learn_map(
+            self.scaling,
+            X,
+            y,
+            n_classes,
+            make_family=self._default_family,
+            choices=how,
+            seed=self._seed,
+        )
+
+    def _in_memory(
+        self, rows: Rows, X: Any, targets: np.ndarray, names: list[Any], position: int
+    ) -> tuple[MemorySources, ReferenceRows]:
+        """Group rows by source, with what stands for them in ``X``."""
+        data, _ = group_rows(
+            X,
+            targets,
+            rows.codes,
+            reference=position,
+            n_classes=len(self.classes_) if self._is_classifier else 0,
+            sample_weight=rows.sample_weight,
+        )
+        others = [name for i, name in enumerate(names) if i != position]
         return MemorySources(data, others), ReferenceRows.of(data)
 
     @property
@@ -172,12 +292,21 @@ class SourceInput(BaseEstimator):
 
     def _check_features(self, X: Any, *, reset: bool, finite: bool = False) -> Any:
         """Check the columns; for training, NaN and infinity are left to be named with a source."""
+        if not reset:
+            X = columns.without_column(X, getattr(self, "source_column_", None))
         if self._wants_numbers:
             columns.check_container(X)
+            validation.check_real(X)
             try:
-                return validate_data(
-                    self, X, reset=reset, dtype=(np.float64, np.float32), ensure_all_finite=finite
+                checked = validate_data(
+                    self,
+                    X,
+                    reset=reset,
+                    accept_sparse="csr",
+                    dtype=(np.float64, np.float32),
+                    ensure_all_finite=finite,
                 )
+                return validation.sound_rows(checked)
             except (TypeError, ValueError):
                 columns.check_values(X)
                 raise
@@ -217,8 +346,11 @@ class ClassInput(SourceInput):
     _is_classifier = True
 
     def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
+        validation.check_classes(y)
         check_classification_targets(y)
-        self.classes_ = np.unique(y[trusted])
+        self.classes_, self._class_counts = np.unique(y[trusted], return_counts=True)
+        if self.estimator is not None:
+            validation.check_numbered(self.estimator, self.classes_)
 
     def _encode(
         self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
@@ -231,5 +363,7 @@ class ClassInput(SourceInput):
             how.regularisations,
             penalise_constant=how.as_given,
             tol=how.tol,
+            grid_tol=how.grid_tol,
+            final_tol=how.final_tol,
             intercept_penalty=how.intercept_penalty,
         )

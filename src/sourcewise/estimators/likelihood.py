@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.core.losses import NO_LOSS
+from sourcewise.core.sparse_rows import squared_norms
 from sourcewise.estimators.pool import Pool
 
 
@@ -21,8 +22,6 @@ def likelihood_size(pool: Pool, losses: np.ndarray) -> float:
 
 def log_likelihood(pool: Pool, losses: np.ndarray, size: float) -> np.ndarray:
     """Log-likelihoods of ``size`` held-out rows by mean losses on them."""
-    if pool.family.names_only:
-        return size * error_likelihood(losses, pool.n_classes)
     if pool.n_classes:
         return -size * losses  # log-losses are log-likelihoods
     # The normal likelihood with its variance fitted; a perfect fit has none.
@@ -41,16 +40,6 @@ def normality(squared_errors: np.ndarray, shares: np.ndarray) -> float:
     squared_errors = squared_errors / largest  # none so small that its square is zero
     variance, fourth_moment = squared_errors @ shares, squared_errors**2 @ shares
     return float(min(1.0, 3.0 * variance**2 / fourth_moment))
-
-
-def error_likelihood(error_rates: np.ndarray, n_classes: int) -> np.ndarray:
-    """Log-likelihood of a row where a model names a class, and is wrong at its error rate.
-
-    A wrong row may have any of the other classes. Nobody is worse than a guess: beyond that, the
-    likelihood stays what it is there.
-    """
-    wrong = np.clip(error_rates, NO_LOSS, 1.0 - 1.0 / n_classes)
-    return np.asarray((1.0 - wrong) * np.log1p(-wrong) + wrong * np.log(wrong / (n_classes - 1)))
 
 
 def trade_off_prior(pool: Pool, trade_offs: np.ndarray) -> np.ndarray:
@@ -78,7 +67,7 @@ def setting_prior(pool: Pool) -> np.ndarray:
     around 1: what is expected is about as much signal as there is noise.
     """
     X, shares = pool.reference.X, pool.reference.shares
-    squared_norm = float(shares @ np.sum(np.square(X[:, :-1]), axis=1, dtype=np.float64)) or 1.0
+    squared_norm = float(shares @ squared_norms(X)) or 1.0
     decades = np.log10(pool.family.settings * squared_norm)
     return np.asarray(-0.5 * (decades / pool.choices.decades) ** 2)
 

@@ -11,7 +11,9 @@ from sourcewise.core.choices import Choices
 from sourcewise.core.family import Family
 from sourcewise.core.losses import spread
 from sourcewise.core.ridge import RidgeFamily
+from sourcewise.estimators.averaged import AveragedRegressor, Member
 from sourcewise.estimators.base import SourceWeightedBase
+from sourcewise.estimators.linear_scores import linear_scores
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.wrapped import EstimatorFamily
 
@@ -34,9 +36,13 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
     trade_off : "cv", "theory" or float
     cv : int
     protocol : None or "paper"
+    via : {"weights", "resample"}
+    scaling : {"auto", "standard", "keep"}
     n_jobs : int, optional
     random_state : int, RandomState or None
     keep_data : bool
+    strict : bool, default False
+    verbose : bool
 
     Examples
     --------
@@ -75,9 +81,13 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
             rows.y,
             self.n_jobs,
             self._seed,
+            via=self.via,
             centre=self._target_centre,
             scale=self._target_scale,
         )
+
+    def _average_of(self, members: list[Member]) -> AveragedRegressor:
+        return AveragedRegressor(members)
 
     def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
         self.coef_ = coef[0] * self._target_scale
@@ -92,4 +102,4 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
         X = self._check_new_features(X)
         if not self._wants_numbers:
             return np.asarray(self.estimator_.predict(X))
-        return np.asarray(self._cut_off(X) @ self.coef_ + self.intercept_)
+        return linear_scores(X, self.coef_, self.intercept_, self.feature_range_)

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.utils import _safe_indexing
 
 from sourcewise.core.discrepancy.methods import Measured
+from sourcewise.core.sparse_rows import canonical
 from sourcewise.estimators.concat_rows import concat_rows
 
 
@@ -34,10 +36,12 @@ class Rows:
         """Leave out rows of weight zero: they are to count as if they were not there."""
         if self.sample_weight is None or self.sample_weight.all():
             return self
-        kept = np.flatnonzero(self.sample_weight)
-        return Rows(
-            _safe_indexing(self.X, kept), self.y[kept], self.codes[kept], self.sample_weight[kept]
-        )
+        return self.take(np.flatnonzero(self.sample_weight))
+
+    def take(self, kept: np.ndarray) -> Rows:
+        """Return some of the rows."""
+        weight = None if self.sample_weight is None else self.sample_weight[kept]
+        return Rows(_safe_indexing(self.X, kept), self.y[kept], self.codes[kept], weight)
 
     def append(self, other: Rows) -> Rows:
         """Put other rows below these."""
@@ -54,6 +58,47 @@ class Rows:
     def _weight_or_ones(self) -> np.ndarray:
         return np.ones(len(self.y)) if self.sample_weight is None else self.sample_weight
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Sparse rows go into a file as the arrays that they are made of."""
+        state = dict(vars(self))
+        if scipy.sparse.issparse(self.X):
+            state["X"] = sparse_parts(self.X)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Put sparse rows together again; a file may have been tampered with."""
+        if isinstance(state["X"], dict):
+            state = {**state, "X": sparse_from_parts(state["X"], len(state["y"]))}
+        vars(self).update(state)
+
+
+def sparse_parts(X: Any) -> dict[str, Any]:
+    """Return the arrays of a csr matrix, and its number of columns."""
+    X = canonical(X)
+    parts = {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    return {**parts, "n_columns": int(X.shape[1])}
+
+
+def sparse_from_parts(parts: dict[str, Any], n_rows: int) -> Any:
+    """Make a csr matrix of its arrays, if they are those of one."""
+    data, indices, pointers = (parts[name] for name in ("data", "indices", "indptr"))
+    n_columns = parts["n_columns"]
+    sound = (
+        all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, pointers))
+        and data.dtype.kind in "fiub"
+        and indices.dtype.kind == pointers.dtype.kind == "i"
+        and type(n_columns) is int
+        and len(pointers) == n_rows + 1
+        and len(data) == len(indices)
+        and pointers[0] == 0
+        and pointers[-1] == len(data)
+        and bool((np.diff(pointers) >= 0).all())
+        and (len(indices) == 0 or (indices.min() >= 0 and indices.max() < n_columns))
+    )
+    if not sound:
+        raise ValueError("The arrays are not those of a sparse matrix.")
+    return canonical(scipy.sparse.csr_array((data, indices, pointers), shape=(n_rows, n_columns)))
+
 
 @dataclass(frozen=True)
 class Training:
@@ -61,7 +106,7 @@ class Training:
 
     Attributes
     ----------
-    rows : Rows
+    rows : Rows, or Pool where the rows are elsewhere
     findings : dataclass or None
         What was found out about every untrusted source; None where there are none.
     measured : Measured
@@ -70,7 +115,12 @@ class Training:
         Regularisation of local models.
     """
 
-    rows: Rows
+    rows: Any
     findings: Any
     measured: Measured
     setting: float
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the rows are not in memory."""
+        return not isinstance(self.rows, Rows)

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.discrepancy.methods import Measured
-from sourcewise.core.family import WeightedProblems
+from sourcewise.core.family import LinearFamily, Visit, WeightedProblems
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import (
-    Fit,
     average_held_out,
     candidates,
     fit_and_judge,
 )
+from sourcewise.estimators.held_out_grid import HeldOutGrid
 from sourcewise.estimators.likelihood import likelihood_size, log_likelihood, setting_prior
-from sourcewise.estimators.model_average import mix_models
+from sourcewise.estimators.model_average import leave_reference_alone, mix_models
 from sourcewise.estimators.pool import Pool
-from sourcewise.estimators.weight_average import average_weights, averaged_weights
 from sourcewise.progress import counter
 
 
@@ -67,9 +68,11 @@ class Selection:
 
     def weigh(self, discrepancies: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, float]:
         """Average the weights over the trade-offs; also returns the main one's cut-off."""
-        weights = averaged_weights(discrepancies, sizes, self.trade_offs, self.shares)
         problem = WeightProblem.from_sources(discrepancies, sizes)
-        return weights, float(problem.cutoffs(self.trade_off))
+        used = np.flatnonzero(self.shares)
+        weights = [problem.weights(trade_off) for trade_off in self.trade_offs[used]]
+        averaged = np.average(weights, axis=0, weights=self.shares[used])
+        return np.asarray(averaged), float(problem.cutoffs(self.trade_off))
 
 
 def choose_local_setting(pool: Pool) -> float:
@@ -77,6 +80,12 @@ def choose_local_setting(pool: Pool) -> float:
     settings = pool.family.settings
     if len(settings) == 1:
         return float(settings[0])
+    return float(settings[np.argmax(setting_evidence(pool))])
+
+
+def setting_evidence(pool: Pool) -> np.ndarray:
+    """Log-likelihood of held-out reference rows under each regularisation, and its prior."""
+    settings = pool.family.settings
     held_out = pool.folds.held_out
     X, y, shares = pool.reference.X, pool.reference.y, pool.reference.shares
     weights = pool.reference.size * np.where(held_out, 0.0, shares).T
@@ -87,50 +96,111 @@ def choose_local_setting(pool: Pool) -> float:
     per_row = average_held_out(losses.reshape(len(held_out), len(settings), -1), pool)
     means = per_row @ shares
     evidence = log_likelihood(pool, means, likelihood_size(pool, per_row[np.argmin(means)]))
-    return float(settings[np.argmax(evidence + setting_prior(pool))])
+    return np.asarray(evidence + setting_prior(pool))
 
 
 def select(
     pool: Pool,
     measured: Measured,
     trade_offs: np.ndarray,
-    fit: Fit | None = None,
-) -> tuple[Selection, Any]:
+    alone: np.ndarray | None = None,
+) -> tuple[Selection, np.ndarray | None]:
     """Cross-validate all pairs of trade-off and regularisation in one grid of fits.
 
-    Where the trade-off is given, the best regularisation is chosen for it. Whoever knows some of
-    the fits already may bring a ``fit`` of their own, from weightings to models under all settings.
-    Also returns models of the first fold under all settings, which the final ones will be near, or
-    None where nothing had to be chosen.
+    Where the trade-off is given, the best regularisation is chosen for it. Whoever knows the models
+    of the reference ``alone`` already, (n_folds, n_settings, n_outputs, n_features), may bring
+    them. Also returns models that the final ones will be near, as `fit_average` takes them, or None
+    where there are none.
     """
-    settings, held_out = pool.family.settings, pool.folds.held_out
+    settings = pool.family.settings
     if len(trade_offs) == 1 and len(settings) == 1:
         return Selection(trade_offs, settings, np.full((1, 1), np.nan), np.ones((1, 1))), None
+    if pool.family.linear:
+        selection, grid = select_pairs(pool, measured, trade_offs, alone)
+        return selection, grid.near_models()
+    return _select_best(pool, measured, trade_offs), None
+
+
+def select_pairs(
+    pool: Pool, measured: Measured, trade_offs: np.ndarray, alone: np.ndarray | None = None
+) -> tuple[Selection, HeldOutGrid]:
+    """Choose, or average, pairs of trade-off and regularisation of a linear model.
+
+    Also returns what all pairs say of held-out rows.
+    """
     problems, same = candidates(pool, measured, trade_offs)
+    which = same.reshape(len(pool.folds.held_out), -1)
     averaged = pool.choices.averaged and len(trade_offs) > 1
-    if fit is None:
-        averages_weights = averaged and not pool.family.linear
-        n_problems = len(problems) + averages_weights * len(held_out)
-        on_fit = counter("selection", n_problems * len(settings))
-
-        def fit(problems: WeightedProblems) -> Any:
-            return pool.family.fit_grid(problems, settings, on_fit=on_fit)
-
-    grid = fit_and_judge(pool, problems, fit)
-    losses = grid.losses[same].reshape(len(held_out), len(trade_offs) * len(settings), -1)
-    per_row = average_held_out(losses, pool).reshape(len(trade_offs), len(settings), -1)
-    mean_losses = per_row @ pool.reference.shares
-    # Counts of errors are compared exactly: equal counts must tie.
-    best = np.unravel_index(np.argmin(np.round(mean_losses, 12)), mean_losses.shape)
-    size = likelihood_size(pool, per_row[best])
-    if not averaged:
-        mixture = np.zeros(mean_losses.shape)
-        mixture[best] = 1.0
-    elif pool.family.linear:
-        mixture = mix_models(pool, measured, np.asarray(grid.models), same, trade_offs, size)
+    grid = HeldOutGrid(pool, problems, which, trade_offs, give_up=averaged)
+    _walk(grid, alone)
+    losses = grid.mean_losses()
+    best = _lowest(losses)
+    if averaged:
+        # Without a fold a trade-off may let in what it keeps out in the end. What is best for such
+        # sources, to know nothing, say, because their targets are in other units, is not best then.
+        left_alone = leave_reference_alone(pool, measured, trade_offs)
+        which[:, left_alone] = which[:, np.argmin(trade_offs)][:, None]
+        mixture = mix_models(grid, likelihood_size(pool, grid.row_losses(*best)))
     else:
-        mixture = average_weights(
-            pool, measured, grid, problems, fit, mean_losses[:, 0], size, trade_offs
-        )[:, None]
-    selection = Selection(trade_offs, settings, mean_losses, mixture)
-    return selection, grid.models_of(same[np.argmax(selection.shares)])
+        mixture = np.zeros(losses.shape)
+        mixture[best] = 1.0
+    return Selection(trade_offs, pool.family.settings, losses, mixture), grid
+
+
+def _walk(grid: HeldOutGrid, alone: np.ndarray | None) -> None:
+    """Fit the grid; models of the reference alone may be known."""
+    problems, settings = grid.problems, grid.settings
+    on_fit = counter("selection", len(problems) * len(settings))
+    walk = grid.family.walk_grid if grid.give_up else partial(_fit_all, grid.family)
+    if alone is None:
+        walk(problems, settings, grid.visit, on_fit)
+        return
+    others = problems.weights.of(slice(None)).any(axis=0)
+    known, new = np.flatnonzero(~others), np.flatnonzero(others)
+    left = settings.tolist()
+
+    def visit(setting: float, chosen: np.ndarray, models: np.ndarray) -> np.ndarray:
+        mine = alone[problems.fold[known], np.flatnonzero(settings == setting)[0]]
+        left.remove(setting)
+        wanted = grid.visit(
+            setting, np.concatenate([known, new[chosen]]), np.concatenate([mine, models])
+        )
+        return np.asarray(wanted[new])
+
+    if len(new):
+        walk(problems.only(others), settings, visit, on_fit)
+    nobody = np.array([], dtype=np.intp)
+    for setting in tuple(left):  # nobody else has got so far
+        visit(setting, nobody, np.empty((0, *alone.shape[2:])))
+
+
+def _fit_all(
+    family: LinearFamily,
+    problems: WeightedProblems,
+    settings: np.ndarray,
+    visit: Visit,
+    on_fit: Callable[[int], None],
+) -> None:
+    """Show models to a visitor who gives nothing up: side by side they are fitted faster."""
+    models = family.fit_grid(problems, settings, on_fit)
+    models = models.reshape(len(problems), len(settings), *models.shape[1:])
+    for k in np.argsort(settings):
+        visit(float(settings[k]), np.arange(len(problems)), models[:, k])
+
+
+def _select_best(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> Selection:
+    """Choose the trade-off of an estimator of the user's own that loses least."""
+    settings, held_out = pool.family.settings, pool.folds.held_out
+    problems, same = candidates(pool, measured, trade_offs)
+    on_fit = counter("selection", len(problems))
+    grid = fit_and_judge(pool, problems, lambda p: pool.family.fit_grid(p, settings, on_fit))
+    losses = average_held_out(grid.losses[same].reshape(len(held_out), len(trade_offs), -1), pool)
+    losses = (losses @ pool.reference.shares)[:, None]
+    shares = np.zeros(losses.shape)
+    shares[_lowest(losses)] = 1.0
+    return Selection(trade_offs, settings, losses, shares)
+
+
+def _lowest(losses: np.ndarray) -> tuple[Any, ...]:
+    """Where losses are lowest. Counts of errors are compared exactly: equal counts must tie."""
+    return np.unravel_index(np.nanargmin(np.round(losses, 12)), losses.shape)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from sklearn import config_context
-from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from sourcewise.core.family import SourceRuns, WeightedProblems
+from sourcewise.estimators.fitting import fit_told, fit_weighted, resample
+
+DIGITS = 9  # of weights, by which fits are recognised
 
 
 class ConstantModel:
@@ -19,6 +23,39 @@ class ConstantModel:
 
     def __init__(self, code: int):
         self.code = code
+
+
+@dataclass(frozen=True)
+class Job:
+    """One fit.
+
+    Attributes
+    ----------
+    numbers : int array of shape (n_rows,)
+        Of the rows.
+    y : array of shape (n_rows,)
+    weights : array of shape (n_rows,)
+    told : array of shape (n_rows, n_columns), optional
+        What the estimator is told about the rows' sources.
+    """
+
+    numbers: Any
+    y: Any
+    weights: Any
+    told: Any = None
+
+    def without_weightless(self) -> Job:
+        """Leave out rows of weight zero."""
+        kept = self.weights > 0
+        told = None if self.told is None else self.told[kept]
+        return Job(self.numbers[kept], self.y[kept], self.weights[kept], told)
+
+    @cached_property
+    def key(self) -> bytes:
+        """The same for the same fit, but for rounding."""
+        parts = [self.numbers, np.round(self.weights, DIGITS)]
+        parts += [] if self.told is None else [self.told]
+        return sha256(b"|".join(np.ascontiguousarray(part).tobytes() for part in parts)).digest()
 
 
 class EstimatorFamily:
@@ -38,6 +75,8 @@ class EstimatorFamily:
     seed : int
         For an estimator whose own random_state is not set, so that results do not depend on
         ``n_jobs``.
+    via : {"weights", "resample"}
+        Whether rows are weighted or drawn by their weights.
     classes : array, optional
         Sorted labels, in the order of the core's codes; None for regression.
     centre, scale : float
@@ -52,6 +91,7 @@ class EstimatorFamily:
         n_jobs: int | None,
         seed: int,
         *,
+        via: str = "weights",
         classes: np.ndarray | None = None,
         centre: float = 0.0,
         scale: float = 1.0,
@@ -61,10 +101,13 @@ class EstimatorFamily:
         self.labels = labels
         self.n_jobs = n_jobs
         self.seed = seed
+        self.via = via
         self.classes = classes
         self.centre = centre
         self.scale = scale
         self.settings = np.array([np.nan])
+        # Fits to the same rows with the same weights, as of the reference alone, are done once.
+        self._known: dict[bytes, Any] = {}
 
     @property
     def linear(self) -> bool:
@@ -92,7 +135,6 @@ class EstimatorFamily:
         self,
         problems: WeightedProblems,
         settings: Any,
-        start: Any = None,
         on_fit: Callable[[int], None] | None = None,
     ) -> list[Any]:
         """Fit all weightings; there is one setting, the estimator as it is."""
@@ -103,32 +145,42 @@ class EstimatorFamily:
             on_fit,
         )
 
+    def fit_all(
+        self, jobs: Iterable[Job], on_fit: Callable[[int], None] | None = None
+    ) -> list[Any]:
+        """Fit one clone for each job."""
+        jobs = [job.without_weightless() for job in jobs]
+        new = {job.key: job for job in jobs if job.key not in self._known}
+        fitted = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+            delayed(self._fit_one)(job) for job in new.values()
+        )
+        for key, model in zip(new, fitted, strict=True):
+            self._known[key] = model
+            if on_fit is not None:
+                on_fit(1)
+        if on_fit is not None:
+            on_fit(len(jobs) - len(new))
+        return [self._known[job.key] for job in jobs]
+
     def _run(
         self,
         jobs: Iterable[tuple[Any, Any, Any]],
         on_fit: Callable[[int], None] | None = None,
     ) -> list[Any]:
-        fitted = Parallel(n_jobs=self.n_jobs, return_as="generator")(
-            delayed(self._fit_one)(numbers[weight > 0], y[weight > 0], weight[weight > 0])
-            for numbers, y, weight in jobs
-        )
-        models = []
-        for model in fitted:
-            models.append(model)
-            if on_fit is not None:
-                on_fit(1)
-        return models
+        return self.fit_all((Job(*job) for job in jobs), on_fit)
 
-    def _fit_one(self, numbers: Any, y: Any, weight: Any) -> Any:
-        if self.classes is not None and (y == y[0]).all():
-            return ConstantModel(int(y[0]))
-        return fit_weighted(
-            self.estimator,
-            _safe_indexing(self.rows, numbers),
-            self.labels[numbers],
-            weight,
-            self.seed,
-        )
+    def _fit_one(self, job: Job) -> Any:
+        if self.classes is not None and (job.y == job.y[0]).all():
+            return ConstantModel(int(job.y[0]))
+        rows, labels = _safe_indexing(self.rows, job.numbers), self.labels[job.numbers]
+        weights, told = job.weights, job.told
+        if self.via == "resample":
+            drawn = resample(weights, self.seed)
+            rows, labels, weights = _safe_indexing(rows, drawn), labels[drawn], None
+            told = None if told is None else told[drawn]
+        if told is None:
+            return fit_weighted(self.estimator, rows, labels, weights, self.seed)
+        return fit_told(self.estimator, rows, labels, weights, told, self.seed)
 
     def predict(self, models: list[Any], X: Any) -> np.ndarray:
         """Probabilities (n_models, n_rows, n_classes) or predictions (n_models, n_rows)."""
@@ -136,19 +188,7 @@ class EstimatorFamily:
         if self.classes is None:
             predictions = np.stack([np.asarray(m.predict(rows), dtype=np.float64) for m in models])
             return (predictions - self.centre) / self.scale
-        return np.stack([self._probabilities(model, rows, len(X)) for model in models])
-
-    def _probabilities(self, model: Any, rows: Any, n_rows: int) -> np.ndarray:
-        assert self.classes is not None
-        result = np.zeros((n_rows, len(self.classes)))
-        if isinstance(model, ConstantModel):
-            result[:, model.code] = 1.0
-        elif hasattr(model, "predict_proba"):
-            result[:, np.searchsorted(self.classes, model.classes_)] = model.predict_proba(rows)
-        else:
-            codes = np.searchsorted(self.classes, model.predict(rows))
-            result[np.arange(n_rows), codes] = 1.0
-        return result
+        return np.stack([class_probabilities(m, rows, len(X), self.classes) for m in models])
 
     def predict_each(self, models: list[Any], which: np.ndarray, X: Any) -> np.ndarray:
         """Predict every row by its own model."""
@@ -159,20 +199,13 @@ class EstimatorFamily:
         return result
 
 
-def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any, seed: int) -> Any:
-    """Fit a clone with sample weights, which in a pipeline go to its last step."""
-    model = clone(estimator)
-    unset = {
-        name: seed % (2**31)
-        for name, value in model.get_params().items()
-        if value is None and (name == "random_state" or name.endswith("__random_state"))
-    }
-    model.set_params(**unset)
-    path, step = [], model
-    while hasattr(step, "steps"):
-        path.append(step.steps[-1][0])
-        step = step.steps[-1][1]
-    # Under metadata routing a scaler that has not said whether it wants the weights would be an
-    # error; addressing the last step by its path needs no such answers.
-    with config_context(enable_metadata_routing=False):
-        return model.fit(X, y, **{"__".join([*path, "sample_weight"]): weight})
+def class_probabilities(model: Any, rows: Any, n_rows: int, classes: np.ndarray) -> np.ndarray:
+    """Probabilities of all classes; of a model that only names one, 1 for that."""
+    result = np.zeros((n_rows, len(classes)))
+    if isinstance(model, ConstantModel):
+        result[:, model.code] = 1.0
+    elif hasattr(model, "predict_proba"):
+        result[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(rows)
+    else:
+        result[np.arange(n_rows), np.searchsorted(classes, model.predict(rows))] = 1.0
+    return result

@@ -12,9 +12,8 @@ from sourcewise.experiments.animals import AnimalData
 from sourcewise.experiments.corruptions import CORRUPTIONS, LABEL_CORRUPTIONS, corrupt_groups
 from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task, distinct_runs
-from sourcewise.experiments.results import Row
 from sourcewise.experiments.splits import repeat_seed, split_groups
-from sourcewise.experiments.study import Study, fingerprint
+from sourcewise.experiments.study import PlannedRun, Study, fingerprint
 
 TOO_FEW_ROWS = (
     "{found} rows are too few for {groups} groups of {size} and some rows to test on; the study "
@@ -85,8 +84,8 @@ class AnimalStudy(Study):
             for target in wanted["target"]
         ]
 
-    def run(self, task: Task) -> Iterator[list[Row]]:
-        """Compute clean sources once, each corruption's once, then run after run."""
+    def pools(self, task: Task) -> Iterator[PlannedRun]:
+        """Compute clean sources once, each corruption's once, then put together run after run."""
         data, seed = self.data, repeat_seed(self.seed, task.repeat)
         split = split_groups(len(data.X), self.n_groups, self.group_size, seed)
         labels = data.labels[:, data.attributes.index(task.target)].astype(np.intp)
@@ -101,13 +100,13 @@ class AnimalStudy(Study):
             if run.n:
                 by_kind.setdefault((run.corruption, run.p), []).append(run)
             else:
-                yield self.rows(keys, bench.run(clean), shared)
+                yield PlannedRun(keys, bench, clean, [shared])
         for (kind, p), mine in by_kind.items():
             X, y, _ = corrupt_groups(data, labels, others, kind, p, seed)
             bad = bench.facts(names, X, y, like=clean if kind in LABEL_CORRUPTIONS else None)
             for run in mine:
                 pool = _replace_some(clean, bad, split.order[: run.n] - 1)
-                yield self.rows(runs[run], bench.run(pool), shared, (bad.costs, len(mine)))
+                yield PlannedRun(runs[run], bench, pool, [shared, (bad.costs, len(mine))])
 
 
 def _replace_some(clean: Facts, bad: Facts, chosen: np.ndarray) -> Facts:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
@@ -9,11 +11,14 @@ from pathlib import Path
 import numpy as np
 
 FEATURES, LABELS = "all_features.npy", "all_labels.npy"
+NAMES = "attributes.txt"  # a line for each column of labels, where they are not the paper's
 IMAGE_FILES = {
     "blur": "all_features_blured_6.npy",
     "dead-pixels": "all_features_pixels_30.npy",
     "rgb-swap": "all_features_RGB_0.npy",
 }
+# Written by 'sourcewise images extract': SHA-256 of files whose rows are the same pictures.
+RECORD = "extraction.json"
 SAMPLE = 500  # rows on which a corrupted file is compared with the clean one
 # Share of corrupted rows that must be nearer to their own clean row than to most others; rows in
 # another order reach one half by chance alone.
@@ -27,6 +32,7 @@ NOT_FINITE = "{path} holds NaN or infinity (first in row {row})."
 NO_CONSTANT = "{path} must have a constant column, as the published features do; none is constant."
 LABEL_ROWS = "{path} has {found} rows and {features} has {expected}; they must agree."
 LABEL_COLUMNS = "{path} has {found} columns; there are {expected} attributes."
+BAD_NAMES = "{path} must hold a name for each column of labels, one a line, none of them twice."
 WRONG_LABEL = "{path}, row {row}, column {column}: the label is {value}; labels must be 0 or 1."
 OTHER_SHAPE = "{path} has shape {found} and {features} {expected}; they must agree."
 OTHER_ROWS = (
@@ -65,6 +71,18 @@ def attribute_names() -> tuple[str, ...]:
     return tuple(text.split())
 
 
+def own_names(folder: Path) -> tuple[str, ...] | None:
+    """Names of the attributes if they are not the paper's; None if the folder does not say."""
+    path = folder / NAMES
+    if not path.is_file():
+        return None
+    lines = path.read_bytes().decode("utf-8", errors="replace").splitlines()
+    names = tuple(line.strip() for line in lines if line.strip())
+    if not names or len(set(names)) < len(names):
+        raise ValueError(BAD_NAMES.format(path=path))
+    return names
+
+
 def read_animals(folder: Path, corruptions: tuple[str, ...] = tuple(IMAGE_FILES)) -> AnimalData:
     """Read the published feature files; of the corrupted ones those that are asked for."""
     if not folder.is_dir():
@@ -76,13 +94,14 @@ def read_animals(folder: Path, corruptions: tuple[str, ...] = tuple(IMAGE_FILES)
         raise ValueError(NO_CONSTANT.format(path=path))
     # The constant goes last, as the models want it.
     order = np.append(np.delete(np.arange(X.shape[1]), constant[-1]), constant[-1])
-    labels = _labels(folder, len(X))
+    attributes = own_names(folder) or attribute_names()
+    labels = _labels(folder, len(X), len(attributes))
     corrupted = {
         name: _corrupted(folder / file, X)[:, order]
         for name, file in IMAGE_FILES.items()
         if name in corruptions
     }
-    return AnimalData(X[:, order], labels, attribute_names(), corrupted)
+    return AnimalData(X[:, order], labels, attributes, corrupted)
 
 
 def check_same_rows(path: Path, clean: np.ndarray, corrupted: np.ndarray, seed: int = 0) -> None:
@@ -128,8 +147,8 @@ def _table(path: Path, kinds: str) -> np.ndarray:
     return table
 
 
-def _labels(folder: Path, n_rows: int) -> np.ndarray:
-    path, expected = folder / LABELS, len(attribute_names())
+def _labels(folder: Path, n_rows: int, expected: int) -> np.ndarray:
+    path = folder / LABELS
     labels = _table(path, "fiub")
     if len(labels) != n_rows:
         raise ValueError(
@@ -154,5 +173,21 @@ def _corrupted(path: Path, clean: np.ndarray) -> np.ndarray:
                 path=path, found=table.shape, features=FEATURES, expected=clean.shape
             )
         )
-    check_same_rows(path, clean, table)
+    if not _made_together(path.parent / FEATURES, path):
+        check_same_rows(path, clean, table)
     return table
+
+
+def _made_together(*paths: Path) -> bool:
+    """Whether the record beside files says that they were made from the same pictures."""
+    try:
+        record = json.loads((paths[0].parent / RECORD).read_text(encoding="utf-8"))
+        made = record["files"]
+        return all(made[path.name] == _checksum(path) for path in paths)
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

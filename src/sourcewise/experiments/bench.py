@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +22,13 @@ from sourcewise.core.discrepancy.methods import DISCREPANCIES, LinearFindings, S
 from sourcewise.core.discrepancy.permutation import PValues
 from sourcewise.core.discrepancy.plug_in import PlugInQuestion
 from sourcewise.core.robust import THRESHOLD
+from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.final_model import fit_average
-from sourcewise.estimators.pool import FeatureMap, Pool
+from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import choose_local_setting, select
 from sourcewise.experiments.facts import Costs, Facts, LocalModels
 from sourcewise.experiments.names import METHODS
-from sourcewise.experiments.pools import fit_around, lay_out, reference_pool, with_sources
+from sourcewise.experiments.pools import lay_out, reference_pool, with_sources
 
 LOCAL_C = 100.0  # of the local models behind the medians, the authors' choice
 MEDIANS = ("geometric median", "component median", "probability median")
@@ -96,8 +97,9 @@ class Bench:
         self.positive_test, self.methods, self.tol = y_test == 1, methods, tol
         self.seed = int(check_random_state(seed).randint(2**31 - 1))
         self.map = FeatureMap.from_reference(X[:, :-1])
-        paper = replace(PAPER, tol=tol)
-        default = replace(DEFAULT, tol=max(tol, DEFAULT.tol))
+        paper = replace(PAPER, tol=tol, grid_tol=tol, final_tol=1e-3 * tol)
+        loose = max(tol, DEFAULT.tol), max(tol, DEFAULT.grid_tol)
+        default = replace(DEFAULT, tol=loose[0], grid_tol=loose[1], final_tol=1e-3 * tol)
         Z, centre, scale = standardise_sources(lay_out(X[None], y[None]), X.shape[1] - 1)
         Z_test = X_test.copy()
         Z_test[:, :-1] = (Z_test[:, :-1] - centre) / scale
@@ -175,7 +177,7 @@ class Bench:
             return X
         n, m, d = X.shape
         if space == "mapped":
-            return self.map(X.reshape(n * m, d)[:, :-1]).reshape(n, m, d)
+            return np.asarray(self.map(X.reshape(n * m, d)[:, :-1])).reshape(n, m, d)
         return standardise_sources(lay_out(X, y), d - 1)[0].reshape(n, m, d)
 
     def _find(self, asker: str, facts: Facts) -> Any:
@@ -184,7 +186,7 @@ class Bench:
             return self._local_models(pool, range(1, pool.n_sources))
         survey = self.surveys[asker]
         if asker == "default":
-            return combined.find(pool.sources, survey.models, survey.seed, survey.choices.combined)
+            return combined.find(pool.sources, survey.models, survey.seed, survey.choices)
         shares = survey.folds.set_shares(survey.reference.shares)
         question = PlugInQuestion(survey.reference, shares, survey.choices.ridge)
         unknown = PValues(np.full(len(facts.names), np.nan))
@@ -193,6 +195,11 @@ class Bench:
     def _local_models(self, pool: Pool, sources: Sequence[int]) -> LocalModels:
         models = fit_local_models(pool, LOCAL_C)[sources, 0]
         return LocalModels(models.T, self.test["given"] @ models.T.astype(np.float32))
+
+    def rows(self, facts: Facts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return features as they are given, labels and source numbers; 0 is the reference."""
+        data = self._pool("given", facts).data
+        return data.X, data.y, data.source_of_row
 
     def _pool(self, space: str, facts: Facts) -> Pool:
         return with_sources(self.alone[space], facts.names, facts.X[space], facts.y)
@@ -228,8 +235,7 @@ class Bench:
         measured = DISCREPANCIES[pool.discrepancy].conclude(
             self.surveys[method], facts.findings[method]
         )
-        fit = partial(fit_around, pool.family, self.alone_models[space])
-        chosen, near = select(pool, measured, pool.choices.trade_offs, fit)
+        chosen, near = select(pool, measured, pool.choices.trade_offs, self.alone_models[space])
         values = np.insert(measured.result.values, pool.position, 0.0)
         model = fit_average(pool, chosen, values, near)
         return Outcome(self._error(space, model), chosen.trade_off, chosen.setting)

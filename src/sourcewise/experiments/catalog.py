@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sourcewise.experiments.animal_study import AnimalStudy
-from sourcewise.experiments.animals import IMAGE_FILES, read_animals
+from sourcewise.experiments.animals import IMAGE_FILES, own_names, read_animals
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.names import ALL_PRODUCTS, ANIMALS, METHODS, PRODUCTS, PUBLISHED
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
@@ -26,11 +26,14 @@ STUDIES: dict[str, type[Study]] = {
 }
 GROUP_SIZE = {"awa1": 400}
 N_PRODUCTS = 957
+# What settings call a folder with attributes, or with groups, that are not the paper's.
+OWN = "a folder of its own"
 
 NO_SUCH_DATA = (
     "There is no folder {data}, and no data of that name for {study}; give a folder in the "
     "published format, or one of {names}."
 )
+NO_GROUPS = "The study {study} has no groups; --groups and --rows are for animals."
 NO_SUCH_METHOD = "There is no method {method!r}; choose among {known}."
 
 
@@ -43,6 +46,8 @@ def make_study(
     seed: int = 0,
     methods: tuple[str, ...] = tuple(METHODS),
     only: Only | None = None,
+    groups: int | None = None,
+    group_size: int | None = None,
 ) -> Study:
     """Read the data and set up a study.
 
@@ -60,6 +65,9 @@ def make_study(
     methods : tuple of str
     only : Only, optional
         Files that no wanted run needs are not read.
+    groups, group_size : int, optional
+        Of the animals study: how many groups there are, the reference among them, and rows of each;
+        the paper's by default.
     """
     for method in methods:
         if method not in METHODS:
@@ -72,9 +80,25 @@ def make_study(
     options: dict[str, Any] = {"seed": seed, "methods": methods}
     if repeats is not None:
         options["repeats"] = repeats
-    if study == ANIMALS and name in GROUP_SIZE:
-        options["group_size"] = GROUP_SIZE[name]
-    return STUDIES[study](_read(study, name, Path(data), folder, only or Only()), name, **options)
+    told = name
+    if study == ANIMALS:
+        options |= _groups(name, groups, group_size)
+        if name == PUBLISHED and (groups or group_size or own_names(Path(data))):
+            told = OWN
+    elif groups is not None or group_size is not None:
+        raise ValueError(NO_GROUPS.format(study=study))
+    return STUDIES[study](_read(study, name, Path(data), folder, only or Only()), told, **options)
+
+
+def _groups(name: str, groups: int | None, group_size: int | None) -> dict[str, Any]:
+    """Return the sizes that are not the paper's."""
+    options: dict[str, Any] = {}
+    if group_size is not None or name in GROUP_SIZE:
+        options["group_size"] = group_size or GROUP_SIZE[name]
+    if groups is not None:
+        # Any number of the other groups can be corrupted; --only takes some of the numbers.
+        options |= {"n_groups": groups, "corrupted_sources": tuple(range(groups))}
+    return options
 
 
 def _read(study: str, name: str, published: Path, folder: Path | None, only: Only) -> Any:

@@ -17,11 +17,13 @@ from sourcewise.experiments.names import (
     PRODUCTS,
     REFERENCE,
 )
+from sourcewise.experiments.paper_numbers import notebook_products_by_n, on_published_data
 from sourcewise.experiments.study_errors import Studies, StudyErrors
 from sourcewise.experiments.summaries import Summary, span, summarise
 from sourcewise.experiments.tables import check_not_empty, studies_in_words
+from sourcewise.extras import how_to_install
 
-MATPLOTLIB_MISSING = "Figures need matplotlib: pip install 'sourcewise[report]'."
+MATPLOTLIB_MISSING = "Figures need matplotlib: {how}."
 NO_FIGURE = "The results hold no study with a figure ('products' or 'animals'), only {studies}."
 NO_TARGET = "The animals results have no target {target!r}; they have {targets}."
 NO_SHARE = "The animals results have no p = {share:g}; they have {shares}."
@@ -82,13 +84,14 @@ def draw_figures(
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError(MATPLOTLIB_MISSING) from error
+        raise ImportError(MATPLOTLIB_MISSING.format(how=how_to_install("report"))) from error
     check_not_empty(studies)
     data = studies.settings.get("data", "not recorded")
     pictures = []
     with matplotlib.rc_context(LOOKS):
         if PRODUCTS in studies.errors:
-            pictures.append(_figure_1(studies.errors[PRODUCTS], data))
+            published = on_published_data(studies.settings)
+            pictures.append(_figure_1(studies.errors[PRODUCTS], data, published=published))
         if ANIMALS in studies.errors:
             pictures.append(_figure_2(studies.errors[ANIMALS], data, target, share))
     if not pictures:
@@ -96,7 +99,7 @@ def draw_figures(
     return pictures
 
 
-def _figure_1(study: StudyErrors, data: str) -> Picture:
+def _figure_1(study: StudyErrors, data: str, *, published: bool) -> Picture:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(4.6, 3.9), layout="constrained")
@@ -111,6 +114,17 @@ def _figure_1(study: StudyErrors, data: str) -> Picture:
         colour, alpha = STYLES[method][0], 0.16 if method in MAIN else 0.08
         low, high = mean - spread, mean + spread
         axes.fill_between(study.numbers, low, high, color=colour, alpha=alpha, linewidth=0)
+    notebook = notebook_products_by_n() if published else {}
+    for method, found in notebook.items():
+        colour, marker, _ = STYLES[method]
+        label = f"{METHODS[method]}, authors"
+        looks: dict[str, Any] = {
+            "color": colour,
+            "marker": marker,
+            "fillstyle": "none",
+            "linewidth": 0.6,
+        }
+        axes.plot(range(len(found)), found, linestyle=":", markersize=4.0, label=label, **looks)
     axes.set_xlabel("number n of non-books among the sources")
     axes.set_ylabel("mean classification error")
     axes.set_xticks(study.numbers)
@@ -120,6 +134,8 @@ def _figure_1(study: StudyErrors, data: str) -> Picture:
         f"{_runs(summaries)}; bands are one standard error each way."
     )
     left_out = [METHODS[m] for m in NOT_IN_FIGURE_1 if m in study.methods]
+    if notebook:
+        caption += " Hollow markers: mean errors that the authors' notebook prints."
     if left_out:
         caption += f" As in the paper, {' and '.join(left_out)} are left out for clarity."
     return Picture("figure-1", caption, _files(figure))

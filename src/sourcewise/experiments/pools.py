@@ -10,22 +10,11 @@ import numpy as np
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import ReferenceRows, SourceData
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.family import Family, WeightedProblems
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.pool import Pool
 
 FOLDS = 5
-
-
-def fit_around(family: Family, alone: np.ndarray, problems: WeightedProblems) -> np.ndarray:
-    """Fit all weightings; models of the reference ``alone`` are known, by fold and setting."""
-    others = problems.weights.of(slice(None)).any(axis=0)
-    models = alone[problems.fold].astype(problems.reference.X.dtype)
-    if others.any():
-        fitted = family.fit_grid(problems.only(others), family.settings)
-        models[others] = fitted.reshape(-1, *models.shape[1:])
-    return models.reshape(-1, *models.shape[2:])
 
 
 def reference_pool(X: np.ndarray, y: np.ndarray, choices: Choices, seed: int) -> Pool:
@@ -44,7 +33,12 @@ def reference_pool(X: np.ndarray, y: np.ndarray, choices: Choices, seed: int) ->
         choices=choices,
         discrepancy="plug-in" if choices.as_given else "combined",
         family=LogisticFamily(
-            2, choices.regularisations, penalise_constant=choices.as_given, tol=choices.tol
+            2,
+            choices.regularisations,
+            penalise_constant=choices.as_given,
+            tol=choices.tol,
+            grid_tol=choices.grid_tol,
+            final_tol=choices.final_tol,
         ),
         folds=ReferenceFolds.draw(y, len(y), FOLDS, choices.n_repeats, seed),
         scale=1.0,

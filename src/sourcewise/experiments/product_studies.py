@@ -12,9 +12,8 @@ from sourcewise.experiments.bench import Bench
 from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task
 from sourcewise.experiments.products import Product, check_products
-from sourcewise.experiments.results import Row
 from sourcewise.experiments.splits import ProductSplit, repeat_seed, split_books, split_each
-from sourcewise.experiments.study import Study, fingerprint
+from sourcewise.experiments.study import PlannedRun, Study, fingerprint
 
 
 @dataclass
@@ -87,14 +86,14 @@ class BookStudy(ProductStudy):
                 tasks.append(Task(repeat, target, tuple(keys)))
         return tasks
 
-    def run(self, task: Task) -> Iterator[list[Row]]:
-        """Compute run after run."""
+    def pools(self, task: Task) -> Iterator[PlannedRun]:
+        """Compute every product once, then put together run after run."""
         bench, facts = self.prepare(self._split(task.repeat), task.repeat)
         for key in task.keys:
             books = np.arange(self.n_sources - key.n)
             others = self.n_sources + np.arange(key.n)
             pool = facts.take(np.concatenate([books, others]))
-            yield self.rows([key], bench.run(pool), (facts.costs, len(task.keys)))
+            yield PlannedRun([key], bench, pool, [(facts.costs, len(task.keys))])
 
 
 @dataclass
@@ -128,9 +127,9 @@ class EveryProductStudy(ProductStudy):
             for target in wanted["target"]
         ]
 
-    def run(self, task: Task) -> Iterator[list[Row]]:
-        """Compute one target."""
+    def pools(self, task: Task) -> Iterator[PlannedRun]:
+        """Prepare the one run of a target."""
         splits = split_each(self.data, self.rows_each, repeat_seed(self.seed, task.repeat))
         mine = splits[[each.name for each in self.data].index(task.target)]
         bench, facts = self.prepare(mine, task.repeat)
-        yield self.rows(task.keys, bench.run(facts), (facts.costs, 1))
+        yield PlannedRun(task.keys, bench, facts, [(facts.costs, 1)])

@@ -6,17 +6,38 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from sourcewise.experiments.bench import TOL, Bench, Outcome
+from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task
 from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.results import Row
 from sourcewise.experiments.splits import repeat_seed
 
 Costs = Mapping[str, float]
+
+
+class PlannedRun(NamedTuple):
+    """One run that is ready to be computed.
+
+    Attributes
+    ----------
+    keys : sequence of Key
+        What the run answers.
+    bench : Bench
+    facts : Facts
+        Of the sources that take part.
+    shared : sequence of (Costs, int)
+        What finding this out cost, and how many runs share it.
+    """
+
+    keys: Sequence[Key]
+    bench: Bench
+    facts: Facts
+    shared: Sequence[tuple[Costs, int]]
 
 
 @dataclass
@@ -65,8 +86,13 @@ class Study(ABC):
         """Return all that is wanted, in the order to be run."""
 
     @abstractmethod
+    def pools(self, task: Task) -> Iterator[PlannedRun]:
+        """Prepare the runs of a task, one after the other."""
+
     def run(self, task: Task) -> Iterator[list[Row]]:
         """Compute the runs of a task; yields the rows of one run after the other."""
+        for run in self.pools(task):
+            yield self.rows(run.keys, run.bench.run(run.facts), *run.shared)
 
     def bench(
         self, X: np.ndarray, y: np.ndarray, own: np.ndarray, test: np.ndarray, repeat: int

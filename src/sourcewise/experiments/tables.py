@@ -11,6 +11,9 @@ import numpy as np
 from sourcewise.experiments.layout import Line, Sheet, Table
 from sourcewise.experiments.names import ALL_PRODUCTS, ANIMALS, CORRUPTIONS, METHODS, PRODUCTS
 from sourcewise.experiments.paper_numbers import (
+    Printed,
+    notebook_products,
+    notebook_products_by_n,
     on_published_data,
     products_numbers,
     products_ranges,
@@ -25,6 +28,7 @@ MADE_BY = "Made by sourcewise {sourcewise}, seed {seed}, data: {data}."
 STAND_IN = "The data stand in for the paper's, so its numbers are not shown."
 PLUS_MINUS = "Mean error on the test rows ± its standard error."
 NOT_ALL = "Runs left out because some methods lack them: {left_out}."
+NOTEBOOK = "Lines 'in the paper' are what the authors' notebook prints; the paper has their range."
 CUT_OFF = "Digits are cut off, not rounded, as in the paper's table."
 OVER_TARGETS = (
     "Means over targets and repeats. Targets of one repeat share their rows, so the standard error "
@@ -73,17 +77,26 @@ def _all_products_sheet(study: StudyErrors, *, published: bool) -> Sheet:
         _mean_lines(study.methods, [summary], cut),
         [CUT_OFF, *_left_out_notes(summary.left_out)],
     )
-    printed = products_numbers() if published else {}
     records = _mean_records(study.methods, summary)
-    for method, line, record in zip(study.methods, table.lines, records, strict=True):
-        paper = printed.get(method)
-        record["paper_error"], record["paper_standard_error"] = paper or ("", "")
+    sides = [("paper", "In the paper", products_numbers(), 3)]
+    sides += [("notebook", "Authors' notebook", notebook_products(), 5)]
+    for name, title, numbers, digits in sides:
+        for method, line, record in zip(study.methods, table.lines, records, strict=True):
+            found = numbers.get(method) if published else None
+            record[f"{name}_error"], record[f"{name}_standard_error"] = found or ("", "")
+            if published:
+                line.cells.append(_as_printed(found, digits))
         if published:
-            line.cells.append(f"{paper.error:.3f} ± {paper.standard_error:.4f}" if paper else "–")
-    if published:
-        table.columns.append("In the paper")
+            table.columns.append(title)
     title = "Products: each product as the target, all others as sources"
     return Sheet("products", title, [PLUS_MINUS], [table], records)
+
+
+def _as_printed(number: Printed | None, digits: int) -> str:
+    """Write a number as it was printed: an error to so many digits, its spread to one more."""
+    if number is None:
+        return "–"
+    return f"{number.error:.{digits}f} ± {number.standard_error:.{min(digits + 1, 5)}f}"
 
 
 def _books_sheet(study: StudyErrors, *, published: bool) -> Sheet:
@@ -100,8 +113,27 @@ def _books_sheet(study: StudyErrors, *, published: bool) -> Sheet:
         f"(runs for each: {span(summaries)})"
     )
     table, records = _by_number(study, summaries, title, notes)
+    if published:
+        table = _with_notebook(study, table, records)
     title = "Products: a book as the target, books and n non-books as sources"
     return Sheet("products-by-n", title, [PLUS_MINUS], [table], records)
+
+
+def _with_notebook(study: StudyErrors, table: Table, records: list[dict[str, Any]]) -> Table:
+    """Put the errors of the authors' notebook below ours, for the methods it has them for."""
+    known = notebook_products_by_n()
+    for record in records:
+        errors = known.get(record["method"], [])
+        record["notebook_error"] = errors[record["n"]] if record["n"] < len(errors) else ""
+    lines = []
+    for method, line in zip(study.methods, table.lines, strict=True):
+        lines.append(line)
+        errors = known.get(method, [])
+        if errors:
+            cells = [f"{errors[n]:.4f}" if n < len(errors) else "" for n in study.numbers]
+            lines.append(Line("", cells, printed=True))
+    notes = [*table.notes, NOTEBOOK] if len(lines) > len(table.lines) else table.notes
+    return replace(table, lines=lines, notes=notes)
 
 
 def _animals_sheet(study: StudyErrors) -> Sheet:

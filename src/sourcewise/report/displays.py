@@ -12,9 +12,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.weights import weight_path
+from sourcewise.extras import how_to_install
 from sourcewise.report.reasons import FOUND, REFERENCE, TOO_FEW
 
-MATPLOTLIB_MISSING = "Displays need matplotlib: pip install 'sourcewise[report]'."
+MATPLOTLIB_MISSING = "Displays need matplotlib: {how}."
 # Okabe and Ito's colours, which colour-blind readers can distinguish too.
 AGREES, DISAGREES, UNSURE, OWN = "#0072B2", "#D55E00", "#999999", "#000000"
 Z = 1.959964
@@ -24,7 +25,7 @@ def _axes(ax: Any) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(MATPLOTLIB_MISSING) from error
+        raise ImportError(MATPLOTLIB_MISSING.format(how=how_to_install("report"))) from error
     return plt.subplots(layout="constrained")[1] if ax is None else ax
 
 
@@ -35,7 +36,7 @@ def _colours(reasons: list[str]) -> list[str]:
 
 def _label(name: Any) -> str:
     """Write a name literally: matplotlib would read dollar signs as mathematics."""
-    shown = " ".join(str(name).split())
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in " ".join(str(name).split()))
     shown = shown if len(shown) <= 30 else shown[:29] + "…"
     return shown.replace("$", r"\$")
 
@@ -54,6 +55,17 @@ class SourceWeightsDisplay:
     ----------
     bars_ : matplotlib BarContainer
     ax_, figure_ : matplotlib Axes and Figure
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits()
+    >>> model = sw.SourceWeightedClassifier(reference="gold", random_state=0)
+    >>> model = model.fit(digits.X, digits.y, sources=digits.vendor)
+    >>> display = SourceWeightsDisplay.from_estimator(model)
+    >>> len(display.bars_)
+    11
     """
 
     def __init__(self, *, names: list[Any], weights: np.ndarray, reasons: list[str]):
@@ -111,6 +123,17 @@ class WeightPathDisplay:
     ----------
     lines_ : list of matplotlib Line2D
     ax_, figure_ : matplotlib Axes and Figure
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits()
+    >>> model = sw.SourceWeightedClassifier(reference="gold", random_state=0)
+    >>> model = model.fit(digits.X, digits.y, sources=digits.vendor)
+    >>> display = WeightPathDisplay.from_estimator(model)
+    >>> len(display.lines_)
+    11
     """
 
     def __init__(
@@ -184,6 +207,17 @@ class DiscrepancyDisplay:
     ----------
     intervals_ : list of matplotlib ErrorbarContainer
     ax_, figure_ : matplotlib Axes and Figure
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits()
+    >>> model = sw.SourceWeightedClassifier(reference="gold", random_state=0)
+    >>> model = model.fit(digits.X, digits.y, sources=digits.vendor)
+    >>> display = DiscrepancyDisplay.from_estimator(model)
+    >>> len(display.intervals_)
+    11
     """
 
     def __init__(

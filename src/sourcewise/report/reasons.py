@@ -9,18 +9,18 @@ from sourcewise.core.discrepancy.result import FAR_FEATURES
 
 REFERENCE = "is the reference"
 AGREES = "agrees with the reference"
-DIFFERS = "its rows differ, no harm was found"
+DIFFERS = "differs from the reference, but does no harm"
 LABELS = "labels disagree with the reference"
 MODEL = "its own model fails on the reference"
 FEATURES = "features are unlike the reference's"
 DOUBTFUL = "may well disagree with the reference"
-TOO_FEW = "too few rows to tell"
+TOO_FEW = "no difference found, too few rows to tell"
 FOUND = (LABELS, MODEL, FEATURES, DOUBTFUL)  # what counts against a source
 # The same for a table of 80 columns.
 SHORT = {
     REFERENCE: "the reference",
     AGREES: "agrees",
-    DIFFERS: "rows differ",
+    DIFFERS: "differs, no harm",
     LABELS: "labels disagree",
     MODEL: "its model fails",
     FEATURES: "features differ",
@@ -28,6 +28,8 @@ SHORT = {
     TOO_FEW: "too few rows",
 }
 LEVEL = 0.05
+# A source does no harm to speak of while its rows count at least this much of a trusted row.
+KEPT = 0.5
 # Standard errors beyond which a discrepancy counts against a source.
 DOUBT = 2.0
 # Standard errors that a discrepancy must span to be found at level 0.05 with power 0.8.
@@ -45,10 +47,11 @@ def reasons(
 
     A source is said to disagree where its p-value survives Benjamini and Hochberg's correction for
     the number of sources, or where it is below 0.05 and the discrepancy is above the ``cutoff``, so
-    that the source was set aside. A discrepancy within two standard errors, below the cut-off, is
-    not counted against it: rows from another part of the feature space differ even where labels are
-    right. Features that are the witness lie beyond noise, and count against a source that was set
-    aside without a p-value. Any other that was set aside, by a discrepancy of more than two
+    that the source was set aside. To differ is not to do harm: natural sources differ, and are
+    useful all the same. Below the cut-off, nothing is said against a source whose discrepancy is
+    within two standard errors, or so small that a row of it counts at least half as much as a
+    trusted one. Features that are the witness lie beyond noise, and count against a source that was
+    set aside without a p-value. Any other that was set aside, by a discrepancy of more than two
     standard errors, may well disagree. Where nothing was found, but labels drawn at random would
     not have been found either (they cost the reference's model ``reference_gain``), there are too
     few rows. The standard error of a few rows may be small by chance, so it counts as at least what
@@ -63,7 +66,8 @@ def reasons(
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
     beyond_noise = discrepancies.values > DOUBT * errors
     doubted = beyond_noise & (discrepancies.values > cutoff)
-    harmless = ~beyond_noise & (discrepancies.values < cutoff)
+    kept = np.isfinite(cutoff) & (discrepancies.values <= (1.0 - KEPT) * cutoff)
+    harmless = (~beyond_noise & (discrepancies.values < cutoff)) | kept
     return [
         REFERENCE
         if not others[i]

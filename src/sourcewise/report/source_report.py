@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 import unicodedata
+from collections import Counter
 from dataclasses import asdict, dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,21 @@ import numpy as np
 
 from sourcewise.core.bound import GeneralizationBound
 from sourcewise.core.discrepancy import Discrepancies, Witness
+from sourcewise.extras import how_to_install
 from sourcewise.files import write_atomically
-from sourcewise.report.reasons import SHORT, reasons
+from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, SHORT, TOO_FEW, reasons
+
+# Of more sources than the first, a terminal is shown as many as the second.
+MOST_SHOWN, WORST = 41, 20
+
+SCALED = {
+    "standard": "Features are standardised by the reference (scaling).",
+    "keep": "Features keep their proportions (scaling).",
+}
+NO_HARM = "differs, no harm: p tells its rows from yours, a model is not hurt by them."
+
+WIDTH = 79
+PANDAS_MISSING = "to_frame needs pandas: {how}."
 
 
 @dataclass(frozen=True)
@@ -28,6 +44,7 @@ class SourceRow:
     p_value: float
     rows: int
     reason: str
+    copies: int | None = None  # rows left out because they repeat trusted ones; None: not sought
 
 
 @dataclass(frozen=True)
@@ -72,6 +89,22 @@ class SourceReport:
         For the page; not part of the table.
     shares : tuple of pairs of float
         Every lambda that the weights were averaged over, and its share in the average.
+    scaling : {"standard", "keep"}, optional
+        How the default learner's features were scaled; None where they were left as they are.
+    notes : tuple of str
+        Sentences: what was left out, what this reference cannot see.
+
+    Examples
+    --------
+    >>> import sourcewise as sw
+    >>> from sourcewise.datasets import vendor_digits
+    >>> digits = vendor_digits()
+    >>> model = sw.SourceWeightedClassifier(reference="gold", random_state=0)
+    >>> model = model.fit(digits.X, digits.y, sources=digits.vendor)
+    >>> report = model.report()
+    >>> worst = max(report.sources, key=lambda row: row.discrepancy)
+    >>> worst.source in digits.spoiled
+    True
     """
 
     sources: tuple[SourceRow, ...]
@@ -79,6 +112,8 @@ class SourceReport:
     cutoff: float
     context: ReportContext | None = field(default=None, compare=False, repr=False)
     shares: tuple[tuple[float, float], ...] = ()
+    scaling: str | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def averaged(self) -> bool:
@@ -103,6 +138,9 @@ class SourceReport:
         cutoff: float,
         context: ReportContext | None = None,
         shares: tuple[tuple[float, float], ...] = (),
+        scaling: str | None = None,
+        copies: np.ndarray | None = None,
+        notes: tuple[str, ...] = (),
     ) -> SourceReport:
         """Assemble the table from fitted attributes."""
         columns = zip(
@@ -113,26 +151,29 @@ class SourceReport:
             discrepancies.p_values.tolist(),
             rows.tolist(),
             reasons(discrepancies, reference, reference_gain, expected_errors, cutoff),
+            [None] * len(names) if copies is None else copies.tolist(),
             strict=True,
         )
         table = tuple(SourceRow(*values) for values in columns)
-        return cls(table, trade_off, cutoff, context, shares)
+        return cls(table, trade_off, cutoff, context, shares, scaling, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain Python values: trade_off, cutoff, shares and a list of sources."""
+        """Return plain values: trade_off, cutoff, shares, scaling, a list of sources, notes."""
         return {
             "trade_off": self.trade_off,
             "cutoff": self.cutoff,
             "shares": [{"trade_off": value, "share": share} for value, share in self.shares],
+            "scaling": self.scaling,
             "sources": [asdict(row) for row in self.sources],
+            "notes": list(self.notes),
         }
 
     def to_frame(self) -> Any:
-        """Return a pandas frame, one row a source (needs pandas: ``sourcewise[report]``)."""
+        """Return a pandas frame, one row a source (needs pandas: the extra ``report``)."""
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install 'sourcewise[report]'.") from error
+            raise ImportError(PANDAS_MISSING.format(how=how_to_install("report"))) from error
         return pandas.DataFrame([asdict(row) for row in self.sources])
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
@@ -160,17 +201,57 @@ class SourceReport:
             write_atomically(Path(path), text.encode())
         return text
 
+    def worst_first(self) -> list[int]:
+        """Positions of the sources: the reference, then those most against, those that agree last.
+
+        Within each group the largest discrepancy comes first.
+        """
+        groups = {REFERENCE: 0, **dict.fromkeys(FOUND, 1), TOO_FEW: 2, DIFFERS: 3}
+
+        def key(i: int) -> tuple[int, float, int]:
+            row = self.sources[i]
+            return groups.get(row.reason, 4), -round(row.discrepancy, 3), i
+
+        return sorted(range(len(self.sources)), key=key)
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        page = escape(self.to_html(), quote=True)
+        return (
+            f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="Report on sources" '
+            'style="width: 100%; height: 640px; border: 1px solid #ccc"></iframe>'
+        )
+
     def __str__(self) -> str:
-        """Lay the table out for a terminal of 80 columns."""
+        """Lay the table out for a terminal of 80 columns, the worst sources first.
+
+        Of many sources, the worst are shown, and the others are counted.
+        """
         head = f"{'source':<18}{'weight':>8}{'discr.':>8}{'s.e.':>8}{'p':>7}{'rows':>9}  reason"
         lines = [head, "-" * len(head)]
-        for row in self.sources:
+        order = self.worst_first()
+        shown = order if len(order) <= MOST_SHOWN else order[: WORST + 1]
+        for row in (self.sources[i] for i in shown):
             lines.append(
                 f"{_cell(row.source, 18)}{_fit(row.weight, 8)}{_fit(row.discrepancy, 8)}"
                 f"{_fit(row.standard_error, 8)}{_fit(row.p_value, 7)}{_fit(row.rows, 9)}"
                 f"  {SHORT[row.reason]}"
             )
-        return "\n".join([*lines, self._rule()])
+        if len(shown) < len(order):
+            lines.append(self._others(order[len(shown) :]))
+        if any(row.reason == DIFFERS for row in self.sources):
+            lines.append(NO_HARM)
+        lines.append(self._rule())
+        if self.scaling:
+            lines.append(SCALED[self.scaling])
+        return "\n".join([*lines, *(line for note in self.notes for line in _wrapped(note))])
+
+    def _others(self, positions: list[int]) -> str:
+        """Count the sources that are not shown."""
+        counts = Counter(SHORT[self.sources[i].reason] for i in positions)
+        kinds = ", ".join(f"{number:,} {reason}" for reason, number in counts.most_common())
+        text = f"... and {len(positions):,} more of {len(self.sources) - 1:,} sources: {kinds}"
+        return textwrap.fill(text, 79, subsequent_indent="  ")
 
     def _rule(self) -> str:
         """Say in a line of 80 columns which sources count."""
@@ -180,6 +261,11 @@ class SourceReport:
         if self.trade_off == 0:
             return f"{about}: only what is closest to the reference counts."
         return f"{about}: a source counts if its discrepancy is below {self.cutoff:.3g}."
+
+
+def _wrapped(note: str) -> list[str]:
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in note)
+    return textwrap.wrap(shown, WIDTH)
 
 
 def _cell(value: Any, width: int) -> str:

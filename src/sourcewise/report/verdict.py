@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sourcewise.core.discrepancy import Witness
-from sourcewise.report.reasons import FOUND, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, TOO_FEW
 
 if TYPE_CHECKING:
     from sourcewise.report.source_report import SourceReport
@@ -32,6 +32,8 @@ class Verdict:
         Too few rows to tell.
     unused : list of int
         Those of `agree` that get no weight all the same, or a trace.
+    harmless : list of int
+        Those of `agree` whose rows differ by their p-values, but do no harm.
     """
 
     agree: list[int]
@@ -39,6 +41,7 @@ class Verdict:
     doubted: list[int]
     too_small: list[int]
     unused: list[int]
+    harmless: list[int] = field(default_factory=list)
 
     @property
     def n_sources(self) -> int:
@@ -55,8 +58,14 @@ class Verdict:
         if n == 1:
             parts = [f"The only source {'agrees' if agree else 'does not agree'}"]
             parts[0] += " with your reference"
+        notes = []
+        if self.harmless:
+            verb = "differs but does" if len(self.harmless) == 1 else "differ but do"
+            notes.append(f"{len(self.harmless)} {verb} no harm")
         if self.unused:
-            parts[0] += f" ({len(self.unused)} of them hardly counted)"
+            notes.append(f"{len(self.unused)} of them hardly counted")
+        if notes:
+            parts[0] += f" ({', '.join(notes)})"
         if self.set_aside:
             parts.append(f"{len(self.set_aside)} {_are(self.set_aside)} set aside")
         if self.doubted:
@@ -80,6 +89,7 @@ def verdict(report: SourceReport) -> Verdict:
         "doubted": [],
         "too_small": [],
         "unused": [],
+        "harmless": [],
     }
     trace = TRACE * max(
         (row.weight / row.rows for row in report.sources if row.reason == REFERENCE), default=0.0
@@ -96,6 +106,8 @@ def verdict(report: SourceReport) -> Verdict:
             groups["agree"].append(i)
             if weightless:
                 groups["unused"].append(i)
+            if row.reason == DIFFERS:
+                groups["harmless"].append(i)
     return Verdict(**groups)
 
 

@@ -2,28 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
+from sourcewise.estimators import SourceWeightedClassifier, SourceWeightedRegressor
+from sourcewise.progress import bars
 from sourcewise.report.source_report import SourceReport
-from sourcewise.tables.preprocessing import TablePreprocessor, as_arrow
+from sourcewise.tables.bad_rows import SkippedRows
+from sourcewise.tables.preprocessing import TablePreprocessor
+from sourcewise.tables.reading import Table, open_table
+from sourcewise.tables.request import TableRequest
+from sourcewise.tables.training import TrainingTable, read_training
+
+NO_ROWS_KEPT = (
+    "The model does not keep which source its rows came from (it was saved without data); pass "
+    "row_weights the table, or the name of every row's source."
+)
 
 
 class TableModel(BaseEstimator):
-    """A fitted model that takes raw tables: what ``sourcewise fit`` writes.
+    """A model of raw tables: files or frames with text, gaps and categories in them.
+
+    It does what ``sourcewise fit`` does. How columns become numbers is learnt from the reference's
+    rows alone; whether labels are classes or numbers is decided by the labels.
 
     Parameters
     ----------
-    preprocessor : TablePreprocessor
-        Turns columns into numbers, by rules learnt from the reference.
-    model : SourceWeightedClassifier or SourceWeightedRegressor
-        Takes those numbers.
     label, source : str
         Names of the columns that hold the labels and the sources.
+    reference : str
+        Value of the source column that names the trusted rows.
+    features, drop, categories, text : sequence of str
+        Columns to predict from (default: all others), to leave out, to take as categories even if
+        they hold numbers, and of free text.
+    dates : bool
+        Turn dates into numbers instead of refusing them.
+    skip_bad_rows : bool
+        Leave out rows without a usable label or with rubbish in a number, and hold them against
+        their source (``skipped_``), instead of refusing the table.
+    task : {"auto", "classification", "regression"}
+    min_rows : int
+        Sources with fewer rows are left out.
+    estimator, discrepancy, trade_off, cv, protocol, n_jobs, random_state, keep_data, verbose
+        As in :class:`sourcewise.SourceWeightedClassifier`.
+
+    Attributes
+    ----------
+    preprocessor_ : TablePreprocessor
+        Turns columns into numbers.
+    model_ : SourceWeightedClassifier or SourceWeightedRegressor
+        Takes those numbers.
+    skipped_ : tuple of SkippedRows
+        Rows that were left out, by source.
 
     Examples
     --------
@@ -32,91 +67,207 @@ class TableModel(BaseEstimator):
     >>> import sourcewise as sw
     >>> rng = np.random.default_rng(0)
     >>> size = rng.normal(size=600)
-    >>> made = TableModel(
-    ...     TablePreprocessor(),
-    ...     sw.SourceWeightedClassifier(reference="gold", random_state=0),
-    ...     label="large",
-    ...     source="vendor",
-    ... ).fit(
-    ...     pa.table(
-    ...         {
-    ...             "size": size,
-    ...             "colour": rng.choice(["red", "blue"], 600),
-    ...             "large": np.where(size > 0, "yes", "no"),
-    ...             "vendor": np.repeat(["gold", "north", "south"], [100, 250, 250]),
-    ...         }
-    ...     )
+    >>> table = pa.table(
+    ...     {
+    ...         "size": size,
+    ...         "colour": rng.choice(["red", "blue"], 600),
+    ...         "large": np.where(size > 0, "yes", "no"),
+    ...         "vendor": np.repeat(["gold", "north", "south"], [100, 250, 250]),
+    ...     }
     ... )
+    >>> made = sw.TableModel(label="large", source="vendor", reference="gold").fit(table)
     >>> made.predict(pa.table({"size": [-2.0, 2.0], "colour": ["red", "green"]})).tolist()
     ['no', 'yes']
+    >>> made.row_weights().shape
+    (600,)
     """
 
     def __init__(
         self,
-        preprocessor: TablePreprocessor,
-        model: Any,
         label: str = "label",
         source: str = "source",
+        reference: str = "reference",
+        *,
+        features: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        text: Sequence[str] = (),
+        dates: bool = False,
+        skip_bad_rows: bool = False,
+        task: str = "auto",
+        min_rows: int = 1,
+        estimator: Any = None,
+        discrepancy: str = "combined",
+        trade_off: str | float = "cv",
+        cv: int = 5,
+        protocol: str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        keep_data: bool = True,
+        verbose: bool = False,
     ):
-        self.preprocessor = preprocessor
-        self.model = model
         self.label = label
         self.source = source
+        self.reference = reference
+        self.features = features
+        self.drop = drop
+        self.categories = categories
+        self.text = text
+        self.dates = dates
+        self.skip_bad_rows = skip_bad_rows
+        self.task = task
+        self.min_rows = min_rows
+        self.estimator = estimator
+        self.discrepancy = discrepancy
+        self.trade_off = trade_off
+        self.cv = cv
+        self.protocol = protocol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.keep_data = keep_data
+        self.verbose = verbose
 
-    def fit(self, table: Any, y: Any = None) -> TableModel:
-        """Fit both parts to a pyarrow table, or pandas or polars frame.
+    def fit(self, table: Any, y: Any = None, *, reference_table: Any = None) -> TableModel:
+        """Fit to a table: a path, or a frame of pandas, polars or pyarrow.
 
         Parameters
         ----------
         table : table with the columns ``label`` and ``source``, and those to predict from
         y : ignored
+        reference_table : path or frame, optional
+            The trusted rows, if they are in a table of their own; it needs no source column.
         """
-        rows = as_arrow(table)
-        names = rows.column(self.source).to_numpy()
-        labels = rows.column(self.label).to_numpy()
-        rows = rows.drop_columns([self.label, self.source])
-        self.preprocessor.fit(rows.filter(names == self.model.reference))
-        self.model.fit(self.preprocessor.transform(rows), labels, sources=names)
+        with bars(self.verbose):
+            return self.fit_training(read_training(self._request(table, reference_table)))
+
+    def _request(self, table: Any, reference_table: Any) -> TableRequest:
+        lists = {
+            name: _listed(getattr(self, name))
+            for name in ("features", "drop", "categories", "text")
+        }
+        return TableRequest(
+            data=table,
+            label=self.label,
+            source=self.source,
+            reference=self.reference,
+            reference_file=reference_table,
+            dates=self.dates,
+            task=self.task,
+            min_rows=self.min_rows,
+            skip_bad_rows=self.skip_bad_rows,
+            **lists,
+        )
+
+    def fit_training(self, training: TrainingTable) -> TableModel:
+        """Fit to a table that has been read."""
+        model = self.make_model(training)
+        model.fit(training.X, training.y, sources=training.name_of_row)
+        codes = training.row_codes if self.keep_data else None
+        return self.take(training.preprocessor, model, training.skipped, codes)
+
+    def take(
+        self,
+        preprocessor: TablePreprocessor,
+        model: Any,
+        skipped: tuple[SkippedRows, ...] = (),
+        row_codes: np.ndarray | None = None,
+    ) -> TableModel:
+        """Take parts that have been fitted elsewhere."""
+        self.preprocessor_ = preprocessor
+        self.model_ = model
+        self.skipped_ = skipped
+        self._row_codes = row_codes
         return self
 
+    def make_model(self, training: TrainingTable) -> Any:
+        """Return an unfitted estimator for the numbers of a table."""
+        kind = SourceWeightedClassifier if training.classification else SourceWeightedRegressor
+        return kind(
+            self.estimator,
+            reference=training.names[0],
+            discrepancy=self.discrepancy,
+            trade_off=self.trade_off,
+            cv=self.cv,
+            protocol=self.protocol,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+            keep_data=self.keep_data,
+        )
+
     def predict(self, table: Any) -> np.ndarray:
-        """Prediction for each row of a pyarrow table, or pandas or polars frame."""
-        return np.asarray(self.model.predict(self.preprocessor.transform(table)))
+        """Prediction for each row of a path, or of a frame of pandas, polars or pyarrow."""
+        return np.asarray(self.model_.predict(self._features(table)))
 
     def predict_proba(self, table: Any) -> np.ndarray:
         """Probability of each class, in the order of ``classes_``."""
-        return np.asarray(self.model.predict_proba(self.preprocessor.transform(table)))
+        return np.asarray(self.model_.predict_proba(self._features(table)))
+
+    def _features(self, table: Any) -> Any:
+        check_is_fitted(self)
+        return self.preprocessor_.transform(self._raw(table, self.preprocessor_.columns_))
+
+    def _raw(self, table: Any, columns: list[str]) -> Any:
+        """Raw columns of a table, whatever it is in."""
+        import pyarrow as pa
+
+        opened = self.open_table(table)
+        opened.check_columns(columns)
+        return pa.Table.from_batches([batch for _, batch in opened.batches(columns)])
+
+    def open_table(self, table: Any) -> Table:
+        """Open a table as the one that was fitted was opened."""
+        as_text = [*self.preprocessor_.categories, *self.preprocessor_.text]
+        return open_table(table, as_text=as_text)
 
     def report(self) -> SourceReport:
         """Per source: weight, discrepancy, standard error, p-value, rows and reason."""
-        report: SourceReport = self.model.report()
+        check_is_fitted(self)
+        report: SourceReport = self.model_.report()
         return report
+
+    def row_weights(self, rows: Any = None) -> np.ndarray:
+        """One weight a row for any other trainer: mean 1 over the rows that were fitted.
+
+        Parameters
+        ----------
+        rows : table, or array of names of sources, optional
+            Default: the table that was fitted, in its order (with a table of trusted rows of their
+            own, those come last). Rows that were left out have the weight zero.
+        """
+        check_is_fitted(self)
+        if rows is None:
+            if self._row_codes is None:
+                raise ValueError(NO_ROWS_KEPT)
+            weights = np.append(self.model_.row_weights(self.sources_), 0.0)
+            return np.asarray(weights[self._row_codes])
+        if isinstance(rows, str | Path) or hasattr(rows, "columns"):
+            rows = self._raw(rows, [self.source]).column(self.source).to_numpy()
+        return np.asarray(self.model_.row_weights(rows))
 
     @property
     def is_classifier(self) -> bool:
         """Whether predictions are classes."""
-        return hasattr(self.model, "classes_")
+        return hasattr(self.model_, "classes_")
 
     @property
     def classes_(self) -> np.ndarray:
         """The reference's labels."""
-        return np.asarray(self.model.classes_)
+        return np.asarray(self.model_.classes_)
 
     @property
     def sources_(self) -> np.ndarray:
         """Names of the sources, the reference first."""
-        return np.asarray(self.model.sources_)
+        return np.asarray(self.model_.sources_)
 
     @property
     def source_weights_(self) -> np.ndarray:
         """Weights, in the order of ``sources_``."""
-        return np.asarray(self.model.source_weights_)
+        return np.asarray(self.model_.source_weights_)
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Both parts are."""
-        try:
-            check_is_fitted(self.preprocessor)
-            check_is_fitted(self.model)
-        except NotFittedError:
-            return False
-        return True
+        """Whether there is a fitted model."""
+        return hasattr(self, "model_")
+
+
+def _listed(names: Any) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)

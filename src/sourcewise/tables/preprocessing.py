@@ -6,99 +6,45 @@ category or make a level common.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-DATES = (
-    "Column {name!r} holds dates or times; turn them into numbers (days since a fixed day, say) or "
-    "leave the column out with --drop."
+from sourcewise.tables import dates as calendar
+from sourcewise.tables.rules import IN_DAYS, ColumnRule
+from sourcewise.tables.text import BUCKETS, rarity, text_features, words_of_buckets
+from sourcewise.tables.values import (
+    ALL_MISSING,
+    DATES,
+    as_arrow,
+    as_numbers,
+    as_text,
+    column_kind,
+    is_plain,
+    plain_block,
+    write_category,
+    write_number,
 )
-NOT_A_VALUE = "Column {name!r} holds {kind}, not single values; leave it out with --drop."
-ALL_MISSING = (
-    "Column {name!r} has no value in any row of the reference, so nothing can be learnt about it; "
-    "leave it out with --drop."
-)
+
 NO_FEATURES = (
     "No column is left to predict from; check --features and --drop, and that the reference's rows "
     "differ in some column."
 )
 COLUMN_ABSENT = "The table has no column {name!r}, which the model was fitted with."
-KIND_CHANGED = (
-    "Column {name!r} holds {found}, and the reference has {expected} there; make them the same."
-)
+NOT_TEXT = "Column {name!r} holds {kind}, which is no text; leave it out of --text."
 
 MAX_LEVELS = 30
 RARE_SHARE = 0.01
 RARE_ROWS = 2
-DATE_LIKE = r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?\s*$"
-MISSING, OTHER = "(missing)", "(other)"
-
-
-@dataclass(frozen=True)
-class ColumnRule:
-    """What is done to one column.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "boolean", "category", "left out"}
-    fill : float
-        What a missing number or boolean is replaced by: the reference's median, or the more
-        frequent of the two values.
-    indicator : bool
-        Whether a column that says "was missing" is added: where the reference misses some.
-    levels : list of str
-        Categories with a column of their own, the most frequent first.
-    other : bool
-        Whether rare categories share a column; categories the reference does not have go there
-        too, and count as none of the levels where there is no such column.
-    missing, grouped : int
-        Reference rows with no value, and rare categories put together.
-    """
-
-    name: str
-    kind: Literal["number", "boolean", "category", "left out"]
-    fill: float = 0.0
-    indicator: bool = False
-    levels: tuple[str, ...] = ()
-    other: bool = False
-    missing: int = 0
-    grouped: int = 0
-
-    @property
-    def features(self) -> list[str]:
-        """Names of the numbers this column turns into."""
-        if self.kind == "left out":
-            return []
-        if self.kind == "category":
-            levels = [*self.levels, *([OTHER] * self.other), *([MISSING] * self.indicator)]
-            return [f"{self.name} = {level}" for level in levels]
-        return [self.name, *([f"{self.name} = {MISSING}"] * self.indicator)]
-
-    def __str__(self) -> str:
-        """Say what was done in words."""
-        if self.kind == "left out":
-            return "left out: hardly any two rows share a value"
-        if self.kind == "category":
-            text = f"{_count(len(self.levels), 'category', 'categories')}, a column each"
-            if self.other:
-                text += f"; {_count(self.grouped, 'rare one', 'rare ones')} put together"
-            if self.indicator:
-                text += f"; missing in {_count(self.missing, 'trusted row')}, a column of its own"
-            return text
-        text = "as it is" if self.kind == "number" else "true is 1, false is 0"
-        by = "the reference's median" if self.kind == "number" else "the more frequent value"
-        if self.indicator:
-            return (
-                f"{text}; missing in {_count(self.missing, 'trusted row')}: replaced by {by} "
-                f"({self.fill:.6g}), with a column that says so"
-            )
-        return f"{text}; if missing, {by} ({self.fill:.6g})"
+# Values of as many words on average look like free text.
+WORDY = 3.0
+# Plain columns that are looked at together.
+BLOCK = 256
 
 
 class TablePreprocessor(TransformerMixin, BaseEstimator):
@@ -109,15 +55,26 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
     median (or its more frequent value), with a column that says so where the reference itself
     misses values.
 
+    Free text becomes columns of hashed words and pairs of words, and the matrix sparse.
+
     Parameters
     ----------
     categories : list of str
         Columns to be taken as categories even if they hold numbers (post codes, say).
+    text : list of str
+        Columns of free text.
+    dates : bool
+        Turn dates into days since 1970-01-01 and times of the day into hours, instead of refusing
+        them.
+    numbers : list of str
+        Columns of text that hold numbers.
 
     Attributes
     ----------
     rules_ : list of ColumnRule
         What is done to each column.
+    rarities_ : list of arrays
+        For each column of text: what its hashed words count, by how rare they are in the reference.
     dtype_ : str
         ``"float32"`` where every column that was fitted fits into it, ``"float64"`` otherwise.
 
@@ -133,8 +90,17 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
            [ 7.,  0.,  1.,  0.]])
     """
 
-    def __init__(self, categories: Sequence[str] = ()):
+    def __init__(
+        self,
+        categories: Sequence[str] = (),
+        text: Sequence[str] = (),
+        dates: bool = False,
+        numbers: Sequence[str] = (),
+    ):
         self.categories = categories
+        self.text = text
+        self.dates = dates
+        self.numbers = numbers
 
     def fit(self, X: Any, y: Any = None) -> TablePreprocessor:
         """Learn the rules from the reference's rows.
@@ -145,61 +111,159 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         y : ignored
         """
         table = as_arrow(X)
-        rules = [self._rule(name, table.column(name)) for name in table.column_names]
-        if not any(rule.features and _varies(table.column(rule.name)) for rule in rules):
+        plain = self._plain_rules(table)
+        rules = [
+            plain.get(name) or self._rule(name, values)
+            for name, values in zip(table.column_names, table.columns, strict=True)
+        ]
+        pairs = list(zip(rules, table.columns, strict=True))
+        if not any(rule.width and _varies(values) for rule, values in pairs):
             raise ValueError(NO_FEATURES)
-        narrow = all(_is_narrow(table.column(r.name).type) for r in rules if r.kind != "left out")
+        narrow = all(_is_narrow(values.type) for rule, values in pairs if rule.kind != "left out")
+        narrow &= not any(rule.kind == "date" or rule.name in self.numbers for rule in rules)
         self.rules_ = rules
         self.dtype_ = "float32" if narrow else "float64"
+        texts = [
+            as_text(table.column(rule.name), rule.name) for rule in rules if rule.kind == "text"
+        ]
+        self.rarities_ = [rarity(values) for values in texts]
+        self._words = [words_of_buckets(values) for values in texts]
         return self
 
     def _rule(self, name: str, values: Any) -> ColumnRule:
-        kind = "category" if name in list(self.categories) else column_kind(name, values.type)
+        kind = self._kind(name, values.type)
+        if kind == "text":
+            return ColumnRule(name, "text", buckets=BUCKETS)
         if kind == "category":
-            return _category_rule(name, _as_text(values))
-        numbers = _as_numbers(name, values)
+            values = as_text(values, name)
+            if calendar.looks_like_dates(values):
+                if not self.dates:
+                    raise ValueError(DATES.format(name=name))
+                order = calendar.order_of(name, values)
+                return self._number_rule(name, values, "date", order, IN_DAYS)
+            return _category_rule(name, values)
+        measure = calendar.measure_of(values.type) if kind == "date" else ""
+        return self._number_rule(name, values, kind, "", measure)
+
+    def _plain_rules(self, table: Any) -> dict[str, ColumnRule]:
+        """Rules of columns of numbers without gaps, many at once: wide tables are made of them."""
+        if self.text:
+            return {}
+        special = set(self.categories)
+        found: dict[str, ColumnRule] = {}
+        pairs = zip(table.column_names, table.columns, strict=True)
+        for block in batched(((n, v) for n, v in pairs if n not in special and is_plain(v)), BLOCK):
+            numbers = plain_block([values for _, values in block])
+            whole = ~np.isnan(numbers).any(axis=0)
+            middles = np.median(numbers, axis=0).tolist() if len(numbers) else []
+            for (name, _), good, fill in zip(block, whole.tolist(), middles, strict=False):
+                if good:
+                    found[name] = ColumnRule(name, "number", fill=fill)
+        return found
+
+    def _kind(self, name: str, kind: Any) -> str:
+        if name in self.text:
+            if column_kind(name, kind, dates=True) not in ("category", "number"):
+                raise ValueError(NOT_TEXT.format(name=name, kind=str(kind)))
+            return "text"
+        if name in self.categories:
+            return "category"
+        found = column_kind(name, kind, dates=self.dates)
+        return "number" if found == "category" and name in self.numbers else found
+
+    def _number_rule(
+        self, name: str, values: Any, kind: Any, order: str, measure: str
+    ) -> ColumnRule:
+        rule = ColumnRule(name, kind, order=order, measure=measure)
+        numbers = as_numbers(rule, values)
         missing = np.isnan(numbers)
         if missing.all():
             raise ValueError(ALL_MISSING.format(name=name))
         known = numbers[~missing]
-        fill = float(np.median(known)) if kind == "number" else float(known.mean() > 0.5)
+        fill = float(known.mean() > 0.5) if kind == "boolean" else float(np.median(known))
+        unit = float(known.std()) if self.text and np.isfinite(known).all() else 1.0
         return ColumnRule(
             name,
-            "number" if kind == "number" else "boolean",
+            kind,
             fill=fill,
             indicator=bool(missing.any()),
             missing=int(missing.sum()),
+            order=order,
+            measure=measure,
+            unit=unit or 1.0,
         )
 
-    def transform(self, X: Any) -> np.ndarray:
-        """Apply the rules to a table; columns it has besides are ignored."""
+    def transform(self, X: Any) -> Any:
+        """Apply the rules to a table; columns it has besides are ignored.
+
+        Returns
+        -------
+        array, or csr matrix where there is a column of text
+        """
         check_is_fitted(self)
         table = as_arrow(X)
+        if self.is_sparse_:
+            return self._transform_sparse(table)
         out = np.zeros((table.num_rows, self.n_features_out_), dtype=self.dtype_)
         self.transform_into(table, out)
         return out
 
     def transform_into(self, batch: Any, out: np.ndarray) -> None:
-        """Apply the rules to a record batch, writing to an array of zeros."""
+        """Apply the rules to a record batch, writing to an array of zeros.
+
+        Columns of text have no place in it.
+        """
         position = 0
-        for rule in self.rules_:
-            if rule.kind == "left out":
-                continue
-            if rule.name not in batch.schema.names:
+        there = dict(zip(batch.schema.names, batch.columns, strict=True))
+        rules = [rule for rule in self.rules_ if rule.kind not in ("left out", "text")]
+        for rule in rules:
+            if rule.name not in there:
                 raise ValueError(COLUMN_ABSENT.format(name=rule.name))
-            values = batch.column(rule.name)
-            width = len(rule.features)
-            target = out[:, position : position + width]
+        for block in batched(rules, BLOCK):
+            if all(_as_it_is(rule) and is_plain(there[rule.name]) for rule in block):
+                numbers = plain_block([there[rule.name] for rule in block])
+                fill = np.array([rule.fill for rule in block])
+                target = out[:, position : position + len(block)]
+                target[:] = np.where(np.isnan(numbers), fill, numbers)
+                position += len(block)
+                continue
+            position = self._one_by_one(block, there, out, position)
+
+    def _one_by_one(
+        self, rules: Sequence[ColumnRule], columns: dict[str, Any], out: np.ndarray, position: int
+    ) -> int:
+        for rule in rules:
+            values = columns[rule.name]
+            target = out[:, position : position + rule.width]
             if rule.kind == "category":
-                _write_category(rule, _as_text(values), target)
+                write_category(rule, as_text(values, rule.name), target)
             else:
-                _write_number(rule, _as_numbers(rule.name, values), target)
-            position += width
+                write_number(rule, as_numbers(rule, values), target)
+            position += rule.width
+        return position
+
+    def _transform_sparse(self, table: Any) -> Any:
+        """Put numbers first, and behind them the words of each text."""
+        width = sum(rule.width for rule in self.rules_ if rule.kind != "text")
+        numbers = np.zeros((table.num_rows, width), dtype=self.dtype_)
+        self.transform_into(table, numbers)
+        blocks = [scipy.sparse.csr_array(numbers)]
+        texts = [rule.name for rule in self.rules_ if rule.kind == "text"]
+        for name, rarities in zip(texts, self.rarities_, strict=True):
+            if name not in table.schema.names:
+                raise ValueError(COLUMN_ABSENT.format(name=name))
+            blocks.append(text_features(as_text(table.column(name), name), rarities, self.dtype_))
+        return scipy.sparse.hstack(blocks, format="csr")
+
+    @property
+    def is_sparse_(self) -> bool:
+        """Whether :meth:`transform` makes sparse rows."""
+        return any(rule.kind == "text" for rule in self.rules_)
 
     @property
     def n_features_out_(self) -> int:
         """Number of columns that :meth:`transform` makes."""
-        return sum(len(rule.features) for rule in self.rules_)
+        return sum(rule.width for rule in self.rules_)
 
     @property
     def columns_(self) -> list[str]:
@@ -207,41 +271,24 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
         return [rule.name for rule in self.rules_ if rule.kind != "left out"]
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns that :meth:`transform` makes."""
+        """Names of the columns that :meth:`transform` makes: of texts, those that it has seen."""
         check_is_fitted(self)
-        return np.array([f for rule in self.rules_ for f in rule.features], dtype=object)
+        names = [f for rule in self.rules_ if rule.kind != "text" for f in rule.features]
+        texts = [rule for rule in self.rules_ if rule.kind == "text"]
+        for rule, words in zip(texts, getattr(self, "_words", [{}] * len(texts)), strict=True):
+            found = rule.features
+            for bucket, word in words.items():
+                found[bucket] = f"{rule.name}: {word}"
+            names += found
+        return np.array(names, dtype=object)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Words of trusted rows stay out of files."""
+        return {key: value for key, value in super().__getstate__().items() if key != "_words"}
 
 
-def as_arrow(table: Any) -> Any:
-    """Take a pyarrow table, or a pandas or polars frame, as a pyarrow table."""
-    import pyarrow as pa
-
-    if isinstance(table, pa.Table):
-        return table
-    if isinstance(table, pa.RecordBatch):
-        return pa.Table.from_batches([table])
-    if hasattr(table, "to_arrow"):
-        return table.to_arrow()
-    return pa.Table.from_pandas(table, preserve_index=False)
-
-
-def column_kind(name: str, kind: Any) -> str:
-    """Say whether a type holds numbers, booleans or categories, or refuse it by name."""
-    import pyarrow.types as types
-
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    if types.is_boolean(kind):
-        return "boolean"
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return "number"
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return "category"
-    if types.is_null(kind):
-        raise ValueError(ALL_MISSING.format(name=name))
-    if types.is_temporal(kind):
-        raise ValueError(DATES.format(name=name))
-    raise ValueError(NOT_A_VALUE.format(name=name, kind=str(kind)))
+def _as_it_is(rule: ColumnRule) -> bool:
+    return rule.kind == "number" and not rule.indicator and rule.unit == 1.0
 
 
 def _varies(values: Any) -> bool:
@@ -257,8 +304,6 @@ def _category_rule(name: str, values: Any) -> ColumnRule:
     known = len(values) - missing
     if known == 0:
         raise ValueError(ALL_MISSING.format(name=name))
-    if (pc.sum(pc.match_substring_regex(values, DATE_LIKE)).as_py() or 0) > 0.8 * known:
-        raise ValueError(DATES.format(name=name))
     counts = {
         item["values"]: item["counts"]
         for item in pc.value_counts(values).to_pylist()
@@ -269,7 +314,10 @@ def _category_rule(name: str, values: Any) -> ColumnRule:
     levels = [level for level in ranked if counts[level] >= least][:MAX_LEVELS]
     grouped = len(ranked) - len(levels)
     if not levels:
-        return ColumnRule(name, "left out", missing=missing)
+        words = pc.mean(
+            pc.add(pc.count_substring_regex(pc.utf8_trim_whitespace(values), r"\s+"), 1)
+        )
+        return ColumnRule(name, "left out", missing=missing, wordy=words.as_py() >= WORDY)
     return ColumnRule(
         name,
         "category",
@@ -279,75 +327,6 @@ def _category_rule(name: str, values: Any) -> ColumnRule:
         missing=missing,
         grouped=grouped,
     )
-
-
-def _write_category(rule: ColumnRule, values: Any, out: np.ndarray) -> None:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    found = pc.index_in(values, value_set=pa.array(rule.levels, type=values.type))
-    position = _plain(pc.fill_null(found, -1)).astype(np.intp)
-    missing = _plain(pc.is_null(values)).astype(bool)
-    n = len(rule.levels)
-    if rule.other:
-        position[(position < 0) & ~missing] = n
-    if rule.indicator:
-        position[missing] = n + rule.other
-    rows = np.flatnonzero(position >= 0)
-    out[rows, position[rows]] = 1.0
-
-
-def _write_number(rule: ColumnRule, numbers: np.ndarray, out: np.ndarray) -> None:
-    missing = np.isnan(numbers)
-    if missing.any():
-        numbers = np.where(missing, rule.fill, numbers)
-    out[:, 0] = numbers
-    if rule.indicator:
-        out[:, 1] = missing
-
-
-def _as_numbers(name: str, values: Any) -> np.ndarray:
-    """Floats, NaN where missing."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    if types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if types.is_null(values.type):
-        return np.full(len(values), np.nan)
-    kind = column_kind(name, values.type)
-    if kind == "category":
-        raise ValueError(KIND_CHANGED.format(name=name, found="text", expected="numbers"))
-    if types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    if not types.is_float32(values.type):
-        values = values.cast(pa.float64(), safe=False)
-    return _plain(values)
-
-
-def _as_text(values: Any) -> Any:
-    import pyarrow as pa
-
-    if pa.types.is_floating(values.type):
-        # 12.0 in one file is 12 in another.
-        values = _whole_numbers(values)
-    return values.cast(pa.large_string())
-
-
-def _whole_numbers(values: Any) -> Any:
-    import pyarrow as pa
-
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid:
-        return values
-
-
-def _plain(values: Any) -> np.ndarray:
-    """Return a numpy array; missing values become NaN."""
-    if hasattr(values, "combine_chunks"):
-        return np.asarray(values.to_numpy())
-    return np.asarray(values.to_numpy(zero_copy_only=False))
 
 
 def _is_narrow(kind: Any) -> bool:
@@ -360,5 +339,8 @@ def _is_narrow(kind: Any) -> bool:
     return not (types.is_float64(kind) or types.is_decimal(kind) or wide)
 
 
-def _count(n: int, one: str, many: str | None = None) -> str:
-    return f"{n} {one if n == 1 else many or one + 's'}"
+def batched(items: Iterable[Any], size: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the items in tuples of a size (Python 3.12 has this)."""
+    rest = iter(items)
+    while block := tuple(islice(rest, size)):
+        yield block

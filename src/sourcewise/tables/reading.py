@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+
+from sourcewise.files import natural
+from sourcewise.tables.values import NUMBER, as_arrow
 
 NO_PATH = "There is no file or folder {path}."
 NO_ACCESS = "{path} cannot be read: {why}."
@@ -26,16 +30,29 @@ OTHER_COLUMNS = (
     "{path} has other columns than {first} ({what}); all files of a folder must have the same."
 )
 NOT_UTF8 = "{path} is not UTF-8 text (line {line}); save it as 'CSV UTF-8' or convert it first."
-RAGGED = "{path} is not a table: line {line} has {got} cells and the header has {expected}."
+RAGGED = (
+    "{path} is not a table: line {line} has {got} cells and the header has {expected}; correct it, "
+    "or pass --skip-bad-rows to leave such lines out."
+)
 COLUMN_TWICE = "{path} has two columns named {name!r}; rename one of them."
 COLUMN_MISSING = "{path} has no column {name!r}{hint}"
 MIXED_TYPES = (
-    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, leave it out "
-    "with --drop, or take it as categories with --categories."
+    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, leave such "
+    "rows out with --skip-bad-rows, the column with --drop, or take it as categories with "
+    "--categories."
 )
 
+MIXED_DATES = (
+    "Column {name!r} holds dates, but {value!r} in row {row}; correct it, leave such rows out with "
+    "--skip-bad-rows, or the column with --drop."
+)
+NOT_A_FRAME = (
+    "A table is a path, or a frame of pandas, polars or pyarrow; got {kind}, which has no columns."
+)
+NAME_NOT_TEXT = "The table has a column named {name!r}, which is no text; rename it."
+ODD_FRAME = "A column of the table holds what no table file could hold ({problem}); drop it."
+
 BATCH_ROWS = 32_768
-NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
 # A column of text is taken for numbers with mistakes in it if this many values are numbers.
 MOSTLY_NUMBERS = 0.8
 DELIMITERS = ",;\t|"
@@ -49,26 +66,31 @@ class Table:
     path : Path
     schema : pyarrow.Schema
     n_rows : int
+    unreadable : int
+        Lines that were skipped because they have too few or too many cells.
     """
 
-    def __init__(self, path: Path, schema: Any, n_rows: int):
+    def __init__(self, path: Path | str, schema: Any, n_rows: int):
         self.path = path
         self.schema = schema
         self.n_rows = n_rows
-        names = schema.names
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(COLUMN_TWICE.format(path=path, name=name))
+        self.unreadable = 0
+        twice = [name for name, times in Counter(schema.names).items() if times > 1]
+        if twice:
+            raise ValueError(COLUMN_TWICE.format(path=path, name=twice[0]))
         if n_rows == 0:
             raise ValueError(NO_ROWS.format(path=path))
 
-    def check_columns(self, names: Sequence[str]) -> None:
-        """Every column asked for must be there; the nearest name is suggested."""
+    def check_columns(self, names: Sequence[str], taken: Sequence[str] = ()) -> None:
+        """Every column asked for must be there; the nearest name not ``taken`` is suggested."""
+        there = set(self.schema.names)
         for name in names:
-            if name not in self.schema.names:
-                close = get_close_matches(name, self.schema.names, n=1, cutoff=0.5)
-                listed = ", ".join(map(repr, self.schema.names[:8]))
-                more = ", ..." if len(self.schema.names) > 8 else ""
+            if name not in there:
+                used = {*names, *taken}
+                free = [other for other in self.schema.names if other not in used]
+                close = get_close_matches(name, free, n=1, cutoff=0.5)
+                listed = ", ".join(map(repr, free[:8]))
+                more = ", ..." if len(free) > 8 else ""
                 hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed}{more}."
                 raise ValueError(COLUMN_MISSING.format(path=self.path, name=name, hint=hint))
 
@@ -82,10 +104,28 @@ class Table:
         raise AssertionError("implemented below")
 
 
-class CsvTable(Table):
+class FrameTable(Table):
+    """A table in memory."""
+
+    def __init__(self, content: Any, path: Path | str = "The table"):
+        self.content = content
+        super().__init__(path, content.schema, content.num_rows)
+
+    def batches(
+        self, columns: Sequence[str], wanted: Callable[[int, int], bool] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield slices of the columns."""
+        start = 0
+        for batch in self.content.select(columns).to_batches(max_chunksize=BATCH_ROWS):
+            if wanted is None or wanted(start, start + batch.num_rows):
+                yield start, batch
+            start += batch.num_rows
+
+
+class CsvTable(FrameTable):
     """A CSV file; it is parsed once, since a column's type depends on all of its rows."""
 
-    def __init__(self, path: Path, categories: Sequence[str] = ()):
+    def __init__(self, path: Path, as_text: Sequence[str] = (), skip_bad_rows: bool = False):
         import pyarrow as pa
         from pyarrow import csv
 
@@ -93,33 +133,35 @@ class CsvTable(Table):
         delimiter = max(DELIMITERS, key=header.count)
         if delimiter not in header:
             delimiter = ","
+        unreadable: list[Any] = []
+
+        def skip(row: Any) -> str:
+            unreadable.append(row.number)
+            return "skip"
+
         try:
-            self.content = csv.read_csv(
+            content = csv.read_csv(
                 path,
-                parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                # A piece of a wide table should hold many of its long lines.
+                read_options=csv.ReadOptions(
+                    block_size=max(1 << 20, min(256 * len(header), 1 << 28))
+                ),
+                parse_options=csv.ParseOptions(
+                    delimiter=delimiter,
+                    newlines_in_values=True,
+                    invalid_row_handler=skip if skip_bad_rows else None,
+                ),
                 convert_options=csv.ConvertOptions(
                     strings_can_be_null=True,
-                    column_types={name: pa.string() for name in categories},
+                    column_types={name: pa.string() for name in as_text},
                 ),
             )
-        except pa.ArrowInvalid as error:
+        except MemoryError:
+            raise
+        except pa.ArrowException as error:
             raise ValueError(_csv_problem(path, str(error))) from error
-        super().__init__(path, self.content.schema, self.content.num_rows)
-
-    def check_mixed(self, names: Sequence[str]) -> None:
-        """Refuse columns of numbers in which some cells are text."""
-        for name in names:
-            check_mixed(name, self.content.column(name))
-
-    def batches(
-        self, columns: Sequence[str], wanted: Callable[[int, int], bool] | None = None
-    ) -> Iterator[tuple[int, Any]]:
-        """Yield slices of the parsed columns."""
-        start = 0
-        for batch in self.content.select(columns).to_batches(max_chunksize=BATCH_ROWS):
-            if wanted is None or wanted(start, start + batch.num_rows):
-                yield start, batch
-            start += batch.num_rows
+        super().__init__(content, path)
+        self.unreadable = len(unreadable)
 
 
 class ParquetTable(Table):
@@ -131,14 +173,17 @@ class ParquetTable(Table):
 
         self.files = list(files)
         schema, rows = None, 0
+        self.footers = []
         for file in self.files:
             try:
-                opened = parquet.ParquetFile(file)
-            except (pa.ArrowInvalid, pa.ArrowException) as error:
+                with parquet.ParquetFile(file) as opened:
+                    found = opened.schema_arrow
+                    rows += opened.metadata.num_rows
+                    self.footers.append(opened.metadata)
+            except MemoryError:
+                raise
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise ValueError(NOT_PARQUET.format(path=file)) from error
-            found = opened.schema_arrow
-            rows += opened.metadata.num_rows
-            opened.close()
             if schema is None:
                 schema = found
             elif (what := _difference(schema, found)) is not None:
@@ -153,8 +198,8 @@ class ParquetTable(Table):
         from pyarrow import parquet
 
         start = 0
-        for path in self.files:
-            with parquet.ParquetFile(path, pre_buffer=False) as file:
+        for path, footer in zip(self.files, self.footers, strict=True):
+            with parquet.ParquetFile(path, metadata=footer, pre_buffer=False) as file:
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
                     if wanted is not None and not wanted(start, start + rows):
@@ -166,16 +211,23 @@ class ParquetTable(Table):
                         ):
                             yield start, batch.select(list(columns))
                             start += batch.num_rows
+                    except MemoryError:
+                        raise
                     except (pa.ArrowException, OSError) as error:
                         raise ValueError(NOT_PARQUET.format(path=path)) from error
 
 
-def open_table(path: str | Path, *, categories: Sequence[str] = ()) -> Table:
-    """Open a table, whatever kind of file it is in."""
-    path = Path(path)
+def open_table(given: Any, *, as_text: Sequence[str] = (), skip_bad_rows: bool = False) -> Table:
+    """Open a table, whatever kind of file it is in, or take a frame as it is.
+
+    Columns ``as_text`` are not guessed to be something else.
+    """
+    if not isinstance(given, str | Path):
+        return FrameTable(_frame(given))
+    path = Path(given)
     try:
         if path.is_dir():
-            files = sorted(path.glob("*.parquet"))
+            files = sorted(path.glob("*.parquet"), key=lambda file: natural([file.name]))
             if not files:
                 raise ValueError(NO_PARQUET_INSIDE.format(path=path))
             return ParquetTable(path, files)
@@ -193,7 +245,36 @@ def open_table(path: str | Path, *, categories: Sequence[str] = ()) -> Table:
         raise ValueError(NOT_PARQUET.format(path=path))
     if path.suffix != ".gz" and b"\0" in start and not start.startswith(_OTHER_UNICODE):
         raise ValueError(NOT_A_TABLE.format(path=path))
-    return CsvTable(path, categories)
+    return CsvTable(path, as_text, skip_bad_rows)
+
+
+def _frame(given: Any) -> Any:
+    import pyarrow as pa
+
+    columns = getattr(given, "columns", None)
+    if columns is None:
+        raise ValueError(NOT_A_FRAME.format(kind=type(given).__name__))
+    if not isinstance(given, pa.Table | pa.RecordBatch):
+        odd = [name for name in columns if not isinstance(name, str)]
+        if odd:
+            raise ValueError(NAME_NOT_TEXT.format(name=odd[0]))
+        twice = [name for name, times in Counter(columns).items() if times > 1]
+        if twice:
+            raise ValueError(COLUMN_TWICE.format(path="The table", name=twice[0]))
+    try:
+        return as_arrow(given)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise ValueError(ODD_FRAME.format(problem=str(error).splitlines()[0])) from error
+
+
+def mixed(values: Any, least: float | None = None) -> bool:
+    """Whether most values of a column of text, but not all, are numbers (a share, and more)."""
+    import pyarrow.compute as pc
+
+    known = len(values) - values.null_count
+    numbers = pc.sum(pc.match_substring_regex(values, NUMBER)).as_py() or 0
+    share = MOSTLY_NUMBERS if least is None else least
+    return bool(numbers < known and numbers >= share * known)
 
 
 def check_mixed(name: str, values: Any) -> None:
@@ -201,14 +282,16 @@ def check_mixed(name: str, values: Any) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
-        return
-    number = pc.match_substring_regex(values, NUMBER)
-    known = len(values) - values.null_count
-    numbers = pc.sum(number).as_py() or 0
-    if numbers < known and numbers >= MOSTLY_NUMBERS * known:
-        row = pc.index(number, False).as_py()
-        raise ValueError(MIXED_TYPES.format(name=name, row=row + 1, value=values[row].as_py()))
+    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if text and mixed(values):
+        row = pc.index(pc.match_substring_regex(values, NUMBER), False).as_py()
+        refuse_mixed(name, values, row)
+
+
+def refuse_mixed(name: str, values: Any, row: int, *, dates: bool = False) -> None:
+    """Name a cell that is not what its column holds otherwise."""
+    message = MIXED_DATES if dates else MIXED_TYPES
+    raise ValueError(message.format(name=name, row=row + 1, value=values[row].as_py()))
 
 
 _OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)

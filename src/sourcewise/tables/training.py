@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
-from sourcewise import validation
 from sourcewise.progress import report_progress
-from sourcewise.tables.preprocessing import TablePreprocessor, column_kind
-from sourcewise.tables.reading import CsvTable, Table, check_mixed, open_table
+from sourcewise.tables import bad_rows, dates
+from sourcewise.tables.bad_rows import BadRows, SkippedRows
+from sourcewise.tables.labels import read_labels
+from sourcewise.tables.preprocessing import TablePreprocessor
+from sourcewise.tables.reading import Table, open_table, refuse_mixed
+from sourcewise.tables.request import TableRequest
+from sourcewise.tables.values import as_text, column_kind
 
 REFERENCE_ABSENT = (
     "Column {column!r} has no value {reference!r}, so there are no trusted rows{hint}"
@@ -39,63 +43,23 @@ NO_OTHER_SOURCE = (
     "compare."
 )
 SOURCE_MISSING = "Row {row} has no source (column {column!r} is empty); name every row's source."
-LABEL_MISSING = (
-    "Source {source!r} has no label in {count} rows (the first is row {row}, column {column!r}); "
-    "leave those rows out."
-)
-LABEL_INFINITE = "Source {source!r} has an infinite label (row {row}, column {column!r})."
-LABEL_TYPES_DIFFER = (
-    "Column {column!r} holds {first} in {path} and {second} in {other}; make them the same."
-)
 SOURCE_ONE_ROW = (
     "Source {source!r} has one row, from which nothing can be concluded{more}; add rows, or pass "
     "--min-rows 2 to leave such sources out."
 )
 ALL_LEFT_OUT = "No source has the {rows} rows that --min-rows asks for."
-NOT_CLASSES = (
-    "Column {column!r} holds numbers with fractions, which are not classes; pass --task regression."
+SOURCE_NO_NAME = (
+    "Column {column!r} holds {kind}, which cannot name sources; turn it into text or whole numbers."
 )
-NOT_NUMBERS = (
-    "Column {column!r} holds {kind}, which cannot be predicted as numbers; pass --task "
-    "classification."
+NOT_FINITE = (
+    "Source {source!r} has infinity in column {column!r} (row {row}); correct it, or leave such "
+    "rows out with --skip-bad-rows."
 )
-NOT_FINITE = "Source {source!r} has infinity in column {column!r} (row {row}); correct it."
 SAME_COLUMN = "Column {column!r} cannot hold both the labels and the sources."
+DROPPED = "Column {column!r} holds the {what}; it cannot be left out with --drop."
+USED_TWICE = "Column {column!r} holds the {what}; it cannot be a feature too."
 
 LEAST_TRUSTED = 10
-# Whole numbers with more values than this among the trusted rows are taken for quantities.
-MOST_CLASSES = 20
-
-
-@dataclass(frozen=True)
-class TableRequest:
-    """What a user says about a table.
-
-    Attributes
-    ----------
-    data : path
-    label, source : str
-        Columns.
-    reference : str, optional
-        Value of the source column, or the name for the rows of ``reference_file``.
-    reference_file : path, optional
-    features, drop, categories : list of str
-        Columns to use (default: all others), to leave out, to take as categories.
-    task : {"auto", "classification", "regression"}
-    min_rows : int
-        Sources with fewer rows are left out.
-    """
-
-    data: Path
-    label: str
-    source: str
-    reference: str | None = None
-    reference_file: Path | None = None
-    features: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    task: str = "auto"
-    min_rows: int = 1
 
 
 @dataclass
@@ -104,7 +68,7 @@ class TrainingTable:
 
     Attributes
     ----------
-    X : array of shape (n_rows, n_features)
+    X : array or csr matrix of shape (n_rows, n_features)
     y : array of shape (n_rows,)
     names : list of str
         Sources: the reference, then the others by first appearance.
@@ -114,20 +78,33 @@ class TrainingTable:
     classification : bool
     left_out : dict
         Sources with too few rows to be looked at, and their rows.
+    skipped : tuple of SkippedRows
+        Rows that could not be used.
+    row_codes : int array, optional
+        For each row of the table, in its order, the position of its source; -1 if left out.
     """
 
-    X: np.ndarray
+    X: Any
     y: np.ndarray
     names: list[str]
     counts: np.ndarray
     preprocessor: TablePreprocessor
     classification: bool
     left_out: dict[str, int]
+    skipped: tuple[SkippedRows, ...] = ()
+    row_codes: np.ndarray | None = None
 
     @property
     def codes(self) -> np.ndarray:
         """Position of each row's source among the names."""
         return np.repeat(np.arange(len(self.names)), self.counts)
+
+    @property
+    def name_of_row(self) -> np.ndarray:
+        """Each row's source, as an object: rows share the names, however long they are."""
+        names = np.empty(len(self.names), dtype=object)
+        names[:] = self.names
+        return np.asarray(names[self.codes])
 
     def rows(self, source: int) -> slice:
         """Rows of one source."""
@@ -140,54 +117,144 @@ def read_training(request: TableRequest) -> TrainingTable:
     parts, reference = _open(request)
     columns = _feature_columns(parts, request)
     names, codes, rows_before = _read_sources(parts, request, reference)
-    y, classification = _read_labels(parts, request, names, codes)
-    if classification:
-        validation.check_labels_known(y, np.unique(y[codes == 0]), codes, names, 0)
-    names, codes, left_out = _leave_out_small(names, codes, request.min_rows)
+    bad = BadRows(codes, sum(part.unreadable for part in parts))
+    bad.add(codes < 0, bad_rows.NO_SOURCE)
+    y, classification = read_labels(parts, request, names, codes, bad)
+    trusted = (codes == 0) & bad.good
+    _check_enough(names[0], int(trusted.sum()))
+    rows = _reference_rows(parts, columns, trusted, rows_before)
+    numbers = _find_bad_values(parts, columns, rows, request, bad)
+    still_good = bad.good[trusted]
+    skipped = bad.summary(names)
+    codes = np.where(bad.good, codes, -1)
+    names, codes, left_out = _leave_out_small(names, codes, request)
     counts = np.bincount(codes[codes >= 0], minlength=len(names))
-    if counts[0] < LEAST_TRUSTED:
-        raise ValueError(
-            REFERENCE_TOO_SMALL.format(reference=names[0], rows=counts[0], least=LEAST_TRUSTED)
-        )
-    preprocessor = TablePreprocessor(categories=list(request.categories))
-    preprocessor.fit(_reference_rows(parts, columns, codes, rows_before))
+    _check_enough(names[0], int(counts[0]))
+    preprocessor = TablePreprocessor(
+        categories=list(request.categories),
+        text=list(request.text),
+        dates=request.dates,
+        numbers=numbers,
+    )
+    preprocessor.fit(rows.filter(still_good))
     place = _places(codes, counts)
     X = _fill(parts, preprocessor, place, int(counts.sum()), rows_before)
     training = TrainingTable(
-        X, _grouped(y, place, len(X)), names, counts, preprocessor, classification, left_out
+        X,
+        _grouped(y, place, X.shape[0]),
+        names,
+        counts,
+        preprocessor,
+        classification,
+        left_out,
+        skipped,
+        codes.astype(np.int32),
     )
     _check_finite(training, place)
     return training
 
 
+def _check_enough(reference: str, rows: int) -> None:
+    if rows < LEAST_TRUSTED:
+        raise ValueError(
+            REFERENCE_TOO_SMALL.format(reference=reference, rows=rows, least=LEAST_TRUSTED)
+        )
+
+
 def _open(request: TableRequest) -> tuple[list[Table], str]:
-    if request.label == request.source:
-        raise ValueError(SAME_COLUMN.format(column=request.label))
-    data = open_table(request.data, categories=request.categories)
-    data.check_columns([request.label, request.source])
+    label, source = request.label, request.source
+    if label == source:
+        raise ValueError(SAME_COLUMN.format(column=label))
+
+    def opened(given: Any) -> Table:
+        as_text = [*request.categories, *request.text]
+        return open_table(given, as_text=as_text, skip_bad_rows=request.skip_bad_rows)
+
+    data = opened(request.data)
+    data.check_columns([label], taken=[source])
+    data.check_columns([source], taken=[label])
     if request.reference_file is None:
         if request.reference is None:
-            raise ValueError(REFERENCE_UNSAID.format(column=request.source))
+            raise ValueError(REFERENCE_UNSAID.format(column=source))
         return [data], request.reference
-    trusted = open_table(request.reference_file, categories=request.categories)
-    trusted.check_columns([request.label])
+    trusted = opened(request.reference_file)
+    trusted.check_columns([label])
     return [data, trusted], request.reference or "reference"
 
 
 def _feature_columns(parts: list[Table], request: TableRequest) -> list[str]:
     data = parts[0]
-    asked = [*request.features, *request.drop, *request.categories]
-    data.check_columns(asked)
-    taken = {request.label, request.source, *request.drop}
+    own = {request.label: "labels", request.source: "sources"}
+    for name in request.drop:
+        if name in own:
+            raise ValueError(DROPPED.format(column=name, what=own[name]))
+    for name in [*request.features, *request.categories, *request.text]:
+        if name in own:
+            raise ValueError(USED_TWICE.format(column=name, what=own[name]))
+    for asked in (request.features, request.drop, request.categories, request.text):
+        data.check_columns(asked, taken=list(own))
+    taken = {*own, *request.drop}
     columns = [name for name in request.features or data.schema.names if name not in taken]
+    free = {*request.categories, *request.text}
     for part in parts:
-        part.check_columns(columns)
+        part.check_columns(columns, taken=list(own))
         for name in columns:
-            if name not in request.categories:
-                column_kind(name, part.schema.field(name).type)
-        if isinstance(part, CsvTable):
-            part.check_mixed([n for n in [*columns, request.label] if n not in request.categories])
+            if name not in free:
+                column_kind(name, part.schema.field(name).type, dates=request.dates)
     return columns
+
+
+def _find_bad_values(
+    parts: list[Table], columns: list[str], trusted: Any, request: TableRequest, bad: BadRows
+) -> list[str]:
+    """Note rows with rubbish in a number, or refuse them; returns columns of numbers in text."""
+    numbers = []
+    free = {*request.categories, *request.text}
+    for name in columns:
+        kinds = [part.schema.field(name).type for part in parts]
+        text = any(bad_rows.is_text(kind) for kind in kinds)
+        if name in free or not (text or request.skip_bad_rows):
+            continue
+        own = trusted.column(name)
+        order = ""
+        number = text and not bad_rows.is_text(own.type)
+        if text and not number:
+            if dates.looks_like_dates(as_text(own)):
+                if not request.dates:
+                    continue  # refused where the rules are learnt
+                order = dates.order_of(name, as_text(own))
+            elif bad_rows.numbers_with_mistakes(name, as_text(own), _column(parts, name, text)):
+                number = True
+            else:
+                continue
+        elif not text and not _may_be_infinite(kinds):
+            continue
+        values = _column(parts, name, text)
+        wrong, why = bad_rows.bad_values(name, values, number=number, order=order)
+        if number:
+            numbers.append(name)
+        if not wrong.any():
+            continue
+        if not request.skip_bad_rows:
+            refuse_mixed(name, values, int(np.flatnonzero(wrong)[0]), dates=bool(order))
+        bad.add(wrong, why, values)
+    return numbers
+
+
+def _may_be_infinite(kinds: list[Any]) -> bool:
+    import pyarrow.types as types
+
+    return any(types.is_floating(kind) for kind in kinds)
+
+
+def _column(parts: list[Table], name: str, text: bool) -> Any:
+    """All values of a column, those of the parts below each other."""
+    import pyarrow as pa
+
+    chunks = [batch.column(0) for part in parts for _, batch in part.batches([name])]
+    return pa.chunked_array(
+        [as_text(chunk) if text else chunk.cast(pa.float64(), safe=False) for chunk in chunks]
+    )
 
 
 def _read_sources(
@@ -205,15 +272,15 @@ def _read_sources(
         values = batch.column(0)
         if pa.types.is_dictionary(values.type):
             values = values.cast(values.type.value_type)
-        values = values.cast(pa.large_string())
+        values = _as_names(values, request.source)
         empty = pc.or_kleene(pc.is_null(values), pc.equal(pc.utf8_trim_whitespace(values), ""))
-        if pc.any(empty).as_py():
+        if pc.any(empty).as_py() and not request.skip_bad_rows:
             row = start + pc.index(empty, True).as_py()
             raise ValueError(SOURCE_MISSING.format(row=row + 1, column=request.source))
-        encoded = values.dictionary_encode()
+        encoded = pc.if_else(empty, None, values).dictionary_encode()
         local = [table.setdefault(v, len(table)) for v in encoded.dictionary.to_pylist()]
-        found = np.array(local, dtype=np.intp)[encoded.indices.to_numpy(zero_copy_only=False)]
-        codes[start : start + batch.num_rows] = found
+        where = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        codes[start : start + batch.num_rows] = np.array([*local, -1], dtype=np.intp)[where]
         report_progress("reading", start + batch.num_rows, 3 * total)
     trusted_here = bool((codes[: data.n_rows] == 0).any())
     if len(parts) == 1 and not trusted_here:
@@ -231,103 +298,47 @@ def _read_sources(
     return list(table), codes, [0, data.n_rows][: len(parts)]
 
 
+def _as_names(values: Any, column: str) -> Any:
+    import pyarrow as pa
+
+    try:
+        return values.cast(pa.large_string())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+        kind = str(values.type)
+        raise ValueError(SOURCE_NO_NAME.format(column=column, kind=kind)) from error
+
+
 def _some(names: list[str]) -> str:
     return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
-def _read_labels(
-    parts: list[Table], request: TableRequest, names: list[str], codes: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    import pyarrow as pa
-    import pyarrow.types as types
-
-    column = request.label
-    chunks = [batch.column(0) for part in parts for _, batch in part.batches([column])]
-    plain = [c.cast(c.type.value_type) if types.is_dictionary(c.type) else c for c in chunks]
-    kinds = [column_kind(column, part.schema.field(column).type) for part in parts]
-    if len(set(kinds)) > 1:
-        raise ValueError(
-            LABEL_TYPES_DIFFER.format(
-                column=column,
-                first=_PLURAL[kinds[0]],
-                second=_PLURAL[kinds[1]],
-                path=parts[0].path,
-                other=parts[1].path,
-            )
-        )
-    kind = kinds[0]
-    common = {"boolean": pa.bool_(), "category": pa.large_string()}.get(kind)
-    if kind == "number":
-        whole = all(types.is_integer(c.type) for c in plain)
-        common = pa.int64() if whole else pa.float64()
-    values = pa.chunked_array([c.cast(common) for c in plain])
-    check_mixed(column, values)
-    missing = np.asarray(values.is_null(nan_is_null=True).to_numpy())
-    if missing.any():
-        row = int(np.flatnonzero(missing)[0])
-        count = int((missing & (codes == codes[row])).sum())
-        raise ValueError(
-            LABEL_MISSING.format(source=names[codes[row]], count=count, row=row + 1, column=column)
-        )
-    return _as_targets(values, kind, request, names, codes)
-
-
-_PLURAL = {"boolean": "true and false", "category": "text", "number": "numbers"}
-
-
-def _as_targets(
-    values: Any, kind: str, request: TableRequest, names: list[str], codes: np.ndarray
-) -> tuple[np.ndarray, bool]:
-    """Labels as an array, and whether they are classes."""
-    if kind == "category":
-        if request.task == "regression":
-            raise ValueError(NOT_NUMBERS.format(column=request.label, kind="text"))
-        encoded = values.combine_chunks().dictionary_encode()
-        levels = np.array(encoded.dictionary.to_pylist())
-        return levels[encoded.indices.to_numpy(zero_copy_only=False)], True
-    y = np.asarray(values.to_numpy())
-    if kind == "boolean":
-        return (y.astype(np.float64), False) if request.task == "regression" else (y, True)
-    if not np.isfinite(y).all():
-        row = int(np.flatnonzero(~np.isfinite(y))[0])
-        raise ValueError(
-            LABEL_INFINITE.format(source=names[codes[row]], row=row + 1, column=request.label)
-        )
-    whole = bool((y == np.floor(y)).all())
-    if request.task == "classification" and not whole:
-        raise ValueError(NOT_CLASSES.format(column=request.label))
-    if request.task == "auto":
-        classes = whole and len(np.unique(y[codes == 0])) <= MOST_CLASSES
-    else:
-        classes = request.task == "classification"
-    return (y.astype(np.int64), True) if classes else (y.astype(np.float64), False)
-
-
 def _leave_out_small(
-    names: list[str], codes: np.ndarray, min_rows: int
+    names: list[str], codes: np.ndarray, request: TableRequest
 ) -> tuple[list[str], np.ndarray, dict[str, int]]:
     """Drop sources of too few rows: the others are renumbered, dropped rows get -1."""
-    counts = np.bincount(codes, minlength=len(names))
-    if min_rows < 2 and (counts[1:] == 1).any():
+    counts = np.bincount(codes[codes >= 0], minlength=len(names))
+    least = request.min_rows
+    if request.skip_bad_rows:  # what is left of a source may be a row, or none
+        least = max(least, 2)
+    elif least < 2 and (counts[1:] == 1).any():
         single = [names[i] for i in np.flatnonzero(counts[1:] == 1) + 1]
         more = f" (the same for {len(single) - 1} more)" if len(single) > 1 else ""
         raise ValueError(SOURCE_ONE_ROW.format(source=single[0], more=more))
-    kept = counts >= min_rows
+    kept = counts >= least
     kept[0] = True
     if kept.sum() == 1:
-        raise ValueError(ALL_LEFT_OUT.format(rows=min_rows))
-    position = np.where(kept, np.cumsum(kept) - 1, -1)
+        raise ValueError(ALL_LEFT_OUT.format(rows=least))
+    position = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)
     left_out = {names[i]: int(counts[i]) for i in np.flatnonzero(~kept)}
     return [n for n, k in zip(names, kept, strict=True) if k], position[codes], left_out
 
 
 def _reference_rows(
-    parts: list[Table], columns: Sequence[str], codes: np.ndarray, rows_before: list[int]
+    parts: list[Table], columns: Sequence[str], trusted: np.ndarray, rows_before: list[int]
 ) -> Any:
     import pyarrow as pa
 
     found = []
-    trusted = codes == 0
     for part, before in zip(parts, rows_before, strict=True):
 
         def wanted(start: int, stop: int, before: int = before) -> bool:
@@ -337,10 +348,7 @@ def _reference_rows(
             mask = trusted[before + start : before + start + batch.num_rows]
             if mask.any():
                 found.append(pa.Table.from_batches([batch.filter(pa.array(mask))]))
-    rows = pa.concat_tables(found, promote_options="permissive")
-    for name in columns:
-        check_mixed(name, rows.column(name))
-    return rows
+    return pa.concat_tables(found, promote_options="permissive")
 
 
 def _places(codes: np.ndarray, counts: np.ndarray) -> np.ndarray:
@@ -366,17 +374,34 @@ def _fill(
     place: np.ndarray,
     n_rows: int,
     rows_before: list[int],
-) -> np.ndarray:
+) -> Any:
+    if preprocessor.is_sparse_:
+        return _fill_sparse(parts, preprocessor, place, rows_before)
     X = np.empty((n_rows, preprocessor.n_features_out_), dtype=preprocessor.dtype_)
     total = len(place)
     for start, batch in _batches(parts, preprocessor.columns_, rows_before):
-        block = np.zeros((batch.num_rows, X.shape[1]), dtype=X.dtype)
-        preprocessor.transform_into(batch, block)
         where = place[start : start + batch.num_rows]
         kept = where >= 0
-        X[where[kept]] = block if kept.all() else block[kept]
+        good = batch if kept.all() else batch.filter(kept)
+        block = np.zeros((good.num_rows, X.shape[1]), dtype=X.dtype)
+        preprocessor.transform_into(good, block)
+        X[where[kept]] = block
         report_progress("reading", total + 2 * (start + batch.num_rows), 3 * total)
     return X
+
+
+def _fill_sparse(
+    parts: list[Table],
+    preprocessor: TablePreprocessor,
+    place: np.ndarray,
+    rows_before: list[int],
+) -> Any:
+    blocks, total = [], len(place)
+    for start, batch in _batches(parts, preprocessor.columns_, rows_before):
+        kept = place[start : start + batch.num_rows] >= 0
+        blocks.append(preprocessor.transform(batch if kept.all() else batch.filter(kept)))
+        report_progress("reading", total + 2 * (start + batch.num_rows), 3 * total)
+    return scipy.sparse.vstack(blocks, format="csr")[np.argsort(place[place >= 0])]
 
 
 def _grouped(y: np.ndarray, place: np.ndarray, n_rows: int) -> np.ndarray:
@@ -389,8 +414,11 @@ def _check_finite(training: TrainingTable, place: np.ndarray) -> None:
     """Name the source, the column and the row of the first infinity."""
     for source in range(len(training.names)):
         rows = training.rows(source)
-        bad = ~np.isfinite(training.X[rows])
+        block = training.X[rows]
+        bad = ~np.isfinite(block.data if scipy.sparse.issparse(block) else block)
         if bad.any():
+            if scipy.sparse.issparse(block):
+                bad = ~np.isfinite(block.toarray())
             row, column = (int(i) for i in np.argwhere(bad)[0])
             raise ValueError(
                 NOT_FINITE.format(

@@ -8,7 +8,7 @@ import pytest
 from made_up_sources import draw_folds, fit_reference, make
 from sklearn.linear_model import LogisticRegression
 
-from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementQuestion, OwnAgreement
 from sourcewise.core.discrepancy.permutation import ask_here
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 def agreement_with(data, folds, family=FAMILY):
     scale = 1.0 if data.n_classes else spread(data.y[data.rows(data.reference)])
     models = fit_reference(data, folds, family, BoundedLoss(data.n_classes, scale))
-    question = AgreementQuestion(models, CombinedChoices())
+    question = AgreementQuestion(models, DEFAULT)
     message = question.message
     untrusted = data.select(data.untrusted.tolist())
     answer = message.answer(untrusted, data.untrusted.tolist())
@@ -54,7 +54,7 @@ def judged(values, expected, errors, own, own_errors):
     The spread of predictions is what the expectation goes by.
     """
     reference = agreement_of(make([9, 2]))[0].question.reference
-    question = AgreementQuestion(reference, CombinedChoices())
+    question = AgreementQuestion(reference, DEFAULT)
     apart = np.divide(expected, own[:, None], out=np.ones_like(expected), where=own[:, None] > 0)
     vars(question)["own"] = OwnAgreement(own, own_errors, np.ones_like(own))  # as if measured
     return question.judge(AgreementAnswer(values, apart**2, errors))
@@ -202,7 +202,7 @@ def test_a_single_row_lacks_nothing_and_shares_are_limited():
     found, _ = agreement_of(data)
     assert (found.missing[:, 0] == 0.0).all()
     assert np.isfinite(found.missing_errors).all()
-    assert ((found.missing >= 0.0) & (found.missing <= CombinedChoices().most_missing)).all()
+    assert ((found.missing >= 0.0) & (found.missing <= DEFAULT.most_missing)).all()
 
 
 def test_a_row_of_threefold_weight_is_three_rows():
@@ -255,13 +255,13 @@ def test_one_target_far_off_does_not_decide():
         assert (found.missing_errors < 0.3).all()
 
 
-def test_errors_end_where_the_limits_are():
+def test_limits_do_not_make_a_share_certain():
     own, error = np.array([1.0]), np.array([0.0])
     values = np.array([[5.0, 0.5, -1e9, 1.0]])
     errors = np.array([0.5, 0.1, 1e12, 0.2])
     found = judged(values, np.ones((1, 4)), errors, own, error)
-    # Clearly more than enough; within limits; nothing is known; at the limit.
-    np.testing.assert_allclose(found.missing_errors, [0.0, 0.1, 1.0, 0.1])
+    # Clearly more than enough; within limits; nothing is known, and no more than 2; at the limit.
+    np.testing.assert_allclose(found.missing_errors, [0.5, 0.1, 2.0, 0.2])
 
 
 def test_repeats_are_averaged():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made_up_sources import draw_folds, fit_reference, make
 
-from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.choices import DEFAULT as CHOICES
 from sourcewise.core.discrepancy.agreement import Agreement, AgreementQuestion
 from sourcewise.core.discrepancy.combined import (
     Findings,
@@ -22,7 +22,6 @@ from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss
 from sourcewise.engines.memory import MemorySources
 
-CHOICES = CombinedChoices()
 N_SETS, N_SOURCES = 3, 5
 KNOW_NOTHING = 0.25
 P_VALUES = np.linspace(0.1, 0.9, N_SOURCES)
@@ -32,9 +31,7 @@ def every_set(values):
     return np.tile(np.asarray(values, dtype=float), (N_SETS, 1))
 
 
-def findings(
-    pull=0.0, pull_error=0.0, missing=0.0, missing_error=0.0, b=-1.0, error_b=0.01, distances=0.0
-):
+def findings(pull=0.0, pull_error=0.0, missing=0.0, missing_error=0.0, distances=0.0):
     """Make findings in which all that is not given tells nothing."""
 
     def of_sources(values):
@@ -43,9 +40,7 @@ def findings(
     zeros = every_set(np.zeros(N_SOURCES))
     return Findings(
         Look(
-            LocalFindings(
-                zeros, every_set(of_sources(b)), zeros, every_set(of_sources(error_b)), P_VALUES
-            ),
+            LocalFindings(zeros, zeros, zeros, zeros, P_VALUES),
             Agreement(every_set(of_sources(missing)), of_sources(missing_error)),
             FeatureDistances(of_sources(distances)),
         ),
@@ -81,10 +76,6 @@ def test_every_part_adds_to_the_others():
     parts = {
         "pull": ({"pull": 0.2, "pull_error": 0.1}, CHOICES.pulled * 0.3),
         "missing": ({"missing": 1.0}, CHOICES.missed * KNOW_NOTHING),
-        "own model": (
-            {"b": 0.5, "error_b": 0.1},
-            CHOICES.failed * (0.5 - CHOICES.beyond_doubt * 0.1),
-        ),
     }
     together = {}
     for options, expected in parts.values():
@@ -92,79 +83,57 @@ def test_every_part_adds_to_the_others():
         together |= options
     expected = sum(value for _, value in parts.values())
     np.testing.assert_allclose(judged_alike(findings(**together)), expected)
+    # The cumulative normal probability at 2 standard errors.
+    expected += CHOICES.farness * 3.0 * 0.97725
+    np.testing.assert_allclose(judged_alike(findings(**together, distances=3.0)), expected, 1e-5)
 
 
-def test_a_model_in_doubt_and_a_source_without_one_say_nothing():
-    found = findings(b=[0.29, 0.31, np.nan, -0.5, 0.0], error_b=0.1)
-    values = judged_alike(found)
+def test_a_source_that_helps_makes_up_for_what_others_say_against_it():
+    found = findings(pull=[-0.4, -0.1, -0.1, 0.0, 0.0], missing=1.0)
+    missed = CHOICES.missed * KNOW_NOTHING
+    helped = missed - 0.1 * CHOICES.pulled
     np.testing.assert_allclose(
-        values,
-        [CHOICES.nearest, CHOICES.failed * 0.01, CHOICES.nearest, CHOICES.nearest, CHOICES.nearest],
+        judged_alike(found), [CHOICES.nearest, helped, helped, missed, missed]
     )
 
 
-def test_the_witness_is_whoever_says_most():
+def test_the_witness_is_the_part_that_says_most():
     found = findings(
-        pull=[0.3, 0.0, 0.0, 0.0, 0.1],
+        pull=[0.3, 0.0, 0.01, 0.0, 0.1],
         missing=[0.1, 1.0, 0.0, 0.0, 0.0],
-        b=[-1.0, -1.0, 0.9, -1.0, 0.1],
-        distances=[0.0, 0.0, 0.0, 30.0, 0.0],
+        distances=[0.0, 0.0, 30.0, 0.0, 0.1],
     )
-    assert witnesses(found) == [
-        "joint model",
-        "agreement",
-        "source model",
-        "features",
-        "joint model",
-    ]
+    expected = ["joint model", "agreement", "features", "joint model", "joint model"]
+    assert witnesses(found) == expected
 
 
-def test_standard_errors_are_those_of_whoever_speaks():
+def test_standard_errors_are_those_of_pull_and_agreement():
     found = findings(
-        pull_error=0.2,
-        missing=1.0,
-        missing_error=[0.0, 0.5, 0.0, 0.0, 0.0],
-        b=[-1.0, -1.0, 2.0, np.nan, 0.1],
-        error_b=[0.1, 0.1, 0.1, np.nan, 0.1],
+        pull_error=0.2, missing=1.0, missing_error=[0.0, 0.5, 0.0, 0.0, 0.0], distances=5.0
     )
     errors = discrepancies(found).standard_errors
     alone = CHOICES.pulled * 0.2
-    expected = [
-        alone,
-        np.hypot(alone, CHOICES.missed * KNOW_NOTHING * 0.5),
-        np.hypot(alone, CHOICES.failed * 0.1),
-        alone,
-        alone,
-    ]
-    np.testing.assert_allclose(errors, expected)
+    both = np.hypot(alone, CHOICES.missed * KNOW_NOTHING * 0.5)
+    np.testing.assert_allclose(errors, [alone, both, alone, alone, alone])
 
 
-def test_far_features_count_as_far_as_a_source_pulls_the_wrong_way():
+def test_far_features_count_as_far_as_a_source_is_likely_to_do_harm():
     distances = np.array([0.0, 0.0, 4.0, 4.0, 4.0])
     pulls = {"pull": [0.0, 0.0, -0.04, 0.0, 0.02], "pull_error": 0.02, "missing": 1.0}
     near, far = (judged_alike(findings(**pulls, distances=d)) for d in (0.0, distances))
     # Cumulative normal probabilities at -2, 0 and 1.
-    wrong_way = np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
-    np.testing.assert_allclose(far - near, 4.0 * CHOICES.farness * wrong_way, atol=1e-4)
+    harm = np.array([0.0, 0.0, 0.0228, 0.5, 0.8413])
+    np.testing.assert_allclose(far - near, 4.0 * CHOICES.farness * harm, atol=1e-4)
     # However far: not beyond the largest loss, and no farther than it is likely to do harm.
     remote = judged_alike(findings(**pulls, distances=1e6 * distances))
-    np.testing.assert_allclose(remote - near, wrong_way, atol=1e-4)
+    np.testing.assert_allclose(remote - near, harm, atol=1e-4)
 
 
-def test_where_all_lie_far_features_count_against_sources_that_pull_the_wrong_way():
-    pulls = {"pull": [-0.04, -0.02, 0.0, 0.02, 0.04], "pull_error": 0.02, "missing": 1.0}
-    near, far = (judged_alike(findings(**pulls, distances=d)) for d in (0.0, 4.0))
-    # Twice the cumulative normal probabilities at 1 and 2, less one.
-    np.testing.assert_allclose(
-        far - near, 4.0 * CHOICES.farness * np.array([0, 0, 0, 0.6827, 0.9545]), atol=1e-4
-    )
-
-
-def test_where_all_lie_far_features_are_blamed_only_if_no_nature_explains_it():
-    pulls = {"pull": [-0.04, -0.02, 0.0, 0.02, 0.04], "pull_error": 0.02, "missing": 0.1}
-    assert "features" not in witnesses(findings(**pulls, distances=0.9 * CHOICES.other_units))
-    units = witnesses(findings(**pulls, distances=1e4))
-    assert [who == "features" for who in units] == [False, False, False, True, True]
+def test_how_far_other_sources_lie_does_not_matter():
+    pulls = {"pull": 0.01, "pull_error": 0.02}
+    alike = judged_alike(findings(**pulls, distances=4.0))
+    one = judged_alike(findings(**pulls, distances=[4.0, 0.0, 0.0, 0.0, 0.0]))
+    assert one[0] == alike[0] > one[1]
 
 
 def test_p_values_are_those_of_the_local_models():

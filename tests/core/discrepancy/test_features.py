@@ -6,21 +6,17 @@ import numpy as np
 import pytest
 from made_up_sources import make
 
-from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import ReferenceRows, group_rows
-from sourcewise.core.discrepancy.features import FeatureQuestion, beyond_nearest
+from sourcewise.core.discrepancy.features import FeatureQuestion
 from sourcewise.core.discrepancy.permutation import ask_here
 
-CHOICES = CombinedChoices()
+CHOICES = DEFAULT
 NO_NOISE = replace(CHOICES, feature_noise=0.0)
 
 
 def feature_distances(data, choices=CHOICES):
     return ask_here(data, FeatureQuestion(ReferenceRows.of(data), choices)).values
-
-
-def beyond(distances):
-    return beyond_nearest(distances, CHOICES.natural_share, CHOICES.natural_margin)
 
 
 def grouped(parts, sample_weight=None):
@@ -73,13 +69,7 @@ def test_mixed_up_columns_are_found_without_a_label():
     parts[2] = parts[2][:, ::-1]
     found = feature_distances(grouped(parts))
     assert found[1] > 0.5
-    np.testing.assert_array_equal(beyond(found) > 0, [False, True, False])
-
-
-def test_sources_that_all_lie_apart_tell_against_none():
-    assert not beyond(np.array([1.0, 1.1, 1.3, 1.4])).any()
-    np.testing.assert_allclose(beyond(np.array([1.0, 1.0, 1.0, 4.0])), [0, 0, 0, 2.5])
-    assert not beyond(np.array([3.0])).any()  # nothing to compare it with
+    np.testing.assert_array_equal(found[[0, 2]], 0.0)
 
 
 def test_weights_of_rows_count():

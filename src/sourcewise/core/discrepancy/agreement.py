@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.family import Family
@@ -98,7 +98,8 @@ class Agreement:
         Share of the reference's agreement that is missing. Nothing is missing where nothing is
         known.
     missing_errors : array of shape (n_sources,)
-        Standard errors of the shares in set 0, as far as the limits leave room for them.
+        Standard errors of the shares in set 0. Limits do not make them smaller: that nothing is
+        missing of a source is no more certain than that something is.
     """
 
     missing: FloatArray
@@ -168,7 +169,7 @@ class AgreementQuestion:
     """The agreement: what is sent, and what the server makes of the answers."""
 
     reference: ReferenceModels
-    choices: CombinedChoices
+    choices: Choices
 
     @cached_property
     def message(self) -> AgreementMessage:
@@ -200,8 +201,7 @@ class AgreementQuestion:
         whole = np.maximum(whole, np.finfo(float).tiny)[:, None]
         lacking = (own.values[:, None] * apart - answer.values) / whole
         errors = np.hypot(answer.errors, own.errors[0]) / whole[0]
-        room = self._within_limits(lacking[0] + errors) - self._within_limits(lacking[0] - errors)
-        return Agreement(self._within_limits(lacking), 0.5 * room)
+        return Agreement(self._within_limits(lacking), self._within_limits(errors))
 
     def _within_limits(self, shares: FloatArray) -> FloatArray:
         return np.asarray(np.nan_to_num(np.clip(shares, 0.0, self.choices.most_missing), nan=0.0))

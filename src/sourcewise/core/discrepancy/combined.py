@@ -1,21 +1,17 @@
-r"""The ``combined`` discrepancy, of the default learners: all that can be found out together.
+r"""The ``combined`` discrepancy, of the default learners: three parts, each in units of a loss.
 
 .. math::
 
-    d_i &= k_i + \max\big( \tfrac1{20} f_i \, \pi_i, \; \tfrac1{20} u_i \, (2 \pi_i - 1) \big),
-    \qquad \pi_i = \Phi\big(g_i / s(g_i)\big), \\
-    k_i &= \tfrac12 \big(g_i + s(g_i)\big) + \tfrac25 L_0 r_i
-          + \tfrac14 \max\big(b_i - 3 s(b_i), 0\big),
+    d_i = \tfrac12 \big(g_i + s(g_i)\big) + \tfrac25 L_0 r_i
+          + \tfrac1{20} u_i \, \Phi\big(g_i / s(g_i)\big),
 
-both :math:`k_i` and :math:`d_i` never quite zero, and never more than 1, as losses are; the same
-goes for each of the two twentieths.
+never quite zero, and never more than 1, as losses are; the same goes for a twentieth of
+:math:`u_i`.
 
-:math:`g_i` is the source's pull, a lower estimate of twice the discrepancy. :math:`r_i` is how much
-of the reference's agreement with its own model the source lacks, :math:`L_0` what knowing nothing
-costs. The source's own model speaks through :math:`b_i`, where it is beyond doubt. :math:`u_i` is
-how far its features lie, :math:`f_i` how much farther than those of the nearest sources. That
-excess counts as far as the source is likely to pull the wrong way, with probability
-:math:`\pi_i`; the whole distance as far as that is likelier than not.
+:math:`g_i` is the source's pull, a lower estimate of twice the discrepancy, and :math:`s` its
+standard error. :math:`r_i` is how much of the reference's agreement with its own model the source
+lacks, :math:`L_0` what knowing nothing costs. :math:`u_i` is how far its features lie; that counts
+as far as the source is likely to do harm, with the probability :math:`\Phi(g_i / s(g_i))`.
 """
 
 from __future__ import annotations
@@ -28,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
-from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, SourceData
 from sourcewise.core.discrepancy.agreement import (
     Agreement,
@@ -41,7 +37,6 @@ from sourcewise.core.discrepancy.features import (
     FeatureDistances,
     FeatureMessage,
     FeatureQuestion,
-    beyond_nearest,
 )
 from sourcewise.core.discrepancy.findings import OnAnswer, gather
 from sourcewise.core.discrepancy.local import LocalFindings
@@ -50,6 +45,8 @@ from sourcewise.core.discrepancy.pull import PullQuestion, Pulls
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.result import FAR_FEATURES, LACKING, Discrepancies, Witness
 from sourcewise.core.engine import Engine
+
+TINY = 1e-9  # standard error of a pull that has none
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class LookQuestion:
 
     reference: ReferenceModels
     seed: int
-    choices: CombinedChoices
+    choices: Choices
 
     @cached_property
     def _parts(self) -> tuple[LocalQuestion, AgreementQuestion, FeatureQuestion]:
@@ -135,7 +132,7 @@ def find(
     sources: Engine,
     reference: ReferenceModels,
     seed: int,
-    choices: CombinedChoices,
+    choices: Choices,
     asked: Sequence[int] | None = None,
     on_answer: OnAnswer | None = None,
 ) -> Findings:
@@ -149,87 +146,62 @@ def find(
     )
 
 
-def combined_values(
-    findings: Findings, know_nothing: float, choices: CombinedChoices
-) -> FloatArray:
+def combined_values(findings: Findings, know_nothing: float, choices: Choices) -> FloatArray:
     """Discrepancies in every set, (n_sets, n_sources).
 
     ``know_nothing`` is the mean loss on the reference of a model that knows its labels'
     frequencies only.
     """
-    pulled, missed, failed, farther = _parts(findings, know_nothing, choices)
-    known = _within_limits(pulled + missed + failed, choices)
-    far = np.maximum(farther, _far_and_harmful(findings, choices))
-    return _within_limits(known + far, choices)
+    together = unlimited_values(findings, know_nothing, choices)
+    return np.asarray(np.clip(together, choices.nearest, 1.0))
 
 
-def _parts(
-    findings: Findings, know_nothing: float, choices: CombinedChoices
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return what pulls, agreement, sources' own models and features each say, in every set.
+def unlimited_values(findings: Findings, know_nothing: float, choices: Choices) -> FloatArray:
+    """Return the sum of the parts, which may be negative: what a standard error is of."""
+    return np.asarray(np.sum(combined_parts(findings, know_nothing, choices), axis=0))
 
-    Features speak by what exceeds the nearest sources.
-    """
-    look, pulls = findings.look, findings.pulls
-    beyond_doubt = look.local.b - choices.beyond_doubt * look.local.error_b
-    beyond = beyond_nearest(look.features.values, choices.natural_share, choices.natural_margin)
-    return (
-        choices.pulled * pulls.upper,
-        choices.missed * know_nothing * look.agreement.missing,
-        choices.failed * np.maximum(np.nan_to_num(beyond_doubt, nan=0.0), 0.0),
-        _far(beyond, choices) * _wrong_way(pulls),
+
+def combined_parts(findings: Findings, know_nothing: float, choices: Choices) -> FloatArray:
+    """Return what pull, agreement and features each say, (3, n_sets, n_sources)."""
+    pulls = findings.pulls
+    harm = ndtr(pulls.values / np.maximum(pulls.errors, TINY))
+    far = np.minimum(choices.farness * findings.look.features.values, 1.0)
+    return np.stack(
+        [
+            choices.pulled * pulls.upper,
+            choices.missed * know_nothing * findings.look.agreement.missing,
+            far * harm,
+        ]
     )
 
 
-def _far_and_harmful(findings: Findings, choices: CombinedChoices) -> FloatArray:
-    """Return what the whole distance says against sources likelier to do harm than good."""
-    likelier = np.maximum(2.0 * _wrong_way(findings.pulls) - 1.0, 0.0)
-    return np.asarray(_far(findings.look.features.values, choices) * likelier)
+def random_labels_worth(know_nothing: float, gain: float, choices: Choices) -> float:
+    """Discrepancy of a source as large as the reference whose labels are all random.
+
+    All of the agreement is missing. The joint model, one half of whose rows know nothing, explains
+    half of what the reference's model does, which costs a quarter of the ``gain``: a pull of half.
+    """
+    return choices.missed * know_nothing + choices.pulled * 0.5 * max(gain, 0.0)
 
 
-def _wrong_way(pulls: Pulls) -> FloatArray:
-    """Return how likely each source is to pull the wrong way."""
-    return np.asarray(ndtr(pulls.values / np.maximum(pulls.errors, 1e-9)))
-
-
-def _far(distances: FloatArray, choices: CombinedChoices) -> FloatArray:
-    return np.asarray(np.minimum(choices.farness * distances, 1.0))
-
-
-def _within_limits(values: FloatArray, choices: CombinedChoices) -> FloatArray:
-    return np.asarray(np.clip(values, choices.nearest, 1.0))
-
-
-# In the order of the parts.
-WITNESSES = (
-    Witness("joint model", "reference"),
-    LACKING,
-    Witness("source model", "reference"),
-    FAR_FEATURES,
-)
+WITNESSES = (Witness("joint model", "reference"), LACKING, FAR_FEATURES)  # as the parts
 
 
 def combined_discrepancies(
-    findings: Findings, know_nothing: float, choices: CombinedChoices
+    findings: Findings, know_nothing: float, choices: Choices
 ) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference.
 
-    The witness is whatever says most against a source. Where all sources lie far, features do not
-    distinguish one with wrong labels from others, unless they are of another order of magnitude. A
-    source's own model adds to the standard error where it speaks, features have none.
+    The witness is the part that says most against a source. Features have no standard error.
     """
+    parts = combined_parts(findings, know_nothing, choices)[:, 0]
     look = findings.look
-    parts = np.stack([part[0] for part in _parts(findings, know_nothing, choices)])
-    far = WITNESSES.index(FAR_FEATURES)
-    harm = _far_and_harmful(findings, choices)[0]
-    other_units = look.features.values > choices.other_units
-    parts[far] = np.maximum(parts[far], np.where(other_units, harm, 0.0))
-    pulled = choices.pulled * findings.pulls.errors[0]
-    agreed = choices.missed * know_nothing * look.agreement.missing_errors
-    own_model = np.where(parts[2] > 0, choices.failed * look.local.error_b[0], 0.0)
     return Discrepancies(
         combined_values(findings, know_nothing, choices)[0],
-        np.hypot(np.hypot(pulled, agreed), own_model),
+        np.hypot(
+            choices.pulled * findings.pulls.errors[0],
+            choices.missed * know_nothing * look.agreement.missing_errors,
+        ),
         look.local.p_values,
         tuple(WITNESSES[k] for k in parts.argmax(axis=0)),
     )

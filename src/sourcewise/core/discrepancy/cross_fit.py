@@ -39,6 +39,7 @@ from sourcewise.core.discrepancy.separation import (
     separating_models,
     separation_discrepancies,
 )
+from sourcewise.core.sparse_rows import whole_norms
 
 
 class FoldSums(NamedTuple):
@@ -236,10 +237,10 @@ class CrossFitTest:
         parts = [np.flatnonzero(fold_of_row == f) for f in range(self.n_folds)]
         counts = [np.bincount(fold, minlength=self.n_folds) for fold in folds]
         # The ridge of the value would give away who is who; this one no permutation changes.
-        mean_squares = pooled.weights @ pooled.X**2 / pooled.weights.sum()
+        mean_square = float(pooled.weights @ whole_norms(pooled.X) / pooled.weights.sum())
         statistic = separation_statistic(
             in_own_span(pooled),
-            ridge=self.relative_ridge * float(mean_squares.mean()),
+            ridge=self.relative_ridge * mean_square / pooled.X.shape[1],
             parts=parts,
             part_weights=_fold_weights(*counts),
             held_out=True,

@@ -11,7 +11,7 @@ so their distance is that of two moment matrices, as a multiple of the reference
 .. math:: u_i = \|G_i - G_T\|_F / \|G_T\|_F .
 
 Sources that differ by nature, and are useful all the same, lie at some distance too. A distance
-therefore tells against a source only beyond that of the nearest ones.
+therefore counts only as far as the source is likely to do harm (``combined.py``).
 """
 
 from __future__ import annotations
@@ -23,14 +23,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sourcewise.core.choices import CombinedChoices
+from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, ReferenceRows, SourceData
-
-
-def beyond_nearest(distances: FloatArray, share: float, margin: float) -> FloatArray:
-    """By how much each distance exceeds what the nearest sources make look natural."""
-    natural = (1.0 + margin) * np.quantile(distances, share)
-    return np.asarray(np.maximum(distances - natural, 0.0))
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ class FeatureQuestion:
     """The features' distance: what is sent, and what the server makes of the answers."""
 
     reference: ReferenceRows
-    choices: CombinedChoices
+    choices: Choices
 
     @cached_property
     def message(self) -> FeatureMessage:

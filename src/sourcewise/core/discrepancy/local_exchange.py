@@ -132,7 +132,9 @@ class LocalMessage:
         if len(judged):
             runs = SourceRuns(X, y, sizes[owner] * shares, counts)
             models = self.family.fit_folds(runs, fold, k, self.setting)
-            by_own = self.family.predict_each(models, model_of_row[judged], X[judged])
+            # As a rule all rows are, and need not be copied.
+            rows = judged if len(judged) < len(y) else slice(None)
+            by_own = self.family.predict_each(models, model_of_row[rows], X[rows])
             own[judged] = self.loss(by_own[None], y[judged])[0]
         n_models = int(k.sum())
         unseen = model_of_row[judged], own[judged], shares[judged]

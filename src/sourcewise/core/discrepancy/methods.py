@@ -15,25 +15,38 @@ import numpy as np
 
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, ReferenceRows
+from sourcewise.core.discrepancy.any_model import (
+    AnyModelFindings,
+    AnyModelQuestion,
+    any_model_discrepancies,
+    any_model_values,
+    larger_of,
+)
 from sourcewise.core.discrepancy.combined import (
     Findings,
     combined_discrepancies,
     combined_values,
     find,
+    random_labels_worth,
+    unlimited_values,
 )
 from sourcewise.core.discrepancy.cross_fit import CrossFitQuestion, CrossFitTest
 from sourcewise.core.discrepancy.findings import OnAnswer, concat_findings, gather
 from sourcewise.core.discrepancy.local import LocalFindings, local_discrepancies
 from sourcewise.core.discrepancy.local_exchange import LocalQuestion
+from sourcewise.core.discrepancy.own_span import OwnSpanQuestion
 from sourcewise.core.discrepancy.permutation import PermutationQuestion, PermutationTest, PValues
 from sourcewise.core.discrepancy.plug_in import PlugInQuestion, PlugInTest
+from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.result import Discrepancies
 from sourcewise.core.discrepancy.separation import SeparationFindings, separation_discrepancies
+from sourcewise.core.discrepancy.variation import with_variation
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss
+from sourcewise.core.sparse_rows import SparseRows
 
 WORST_VARIANCE = 0.25  # of any loss between 0 and 1
 
@@ -64,6 +77,8 @@ class Survey:
         Whether values without each validation fold are needed.
     on_answer : callable, optional
         Told how many sources have just answered.
+    linear : Survey, optional
+        The same of the default learner, which judges the sources beside a family of another kind.
     """
 
     sources: Engine
@@ -79,6 +94,7 @@ class Survey:
     n_permutations: int = 0
     with_folds: bool = True
     on_answer: OnAnswer | None = None
+    linear: Survey | None = None
 
     @cached_property
     def models(self) -> ReferenceModels:
@@ -119,12 +135,18 @@ class Measured:
         Variance of a reference row's loss, for questions about the reference's size.
     reference_gain : float
         By how much the reference's own model beats knowing nothing, in mean loss.
+    label_test : LabelTest, optional
+        For the question which sources p-values find; None where permutations give them.
+    linear : Measured, optional
+        The default learner's part, where models of another kind have been asked too.
     """
 
     result: Discrepancies
     without_fold: FloatArray
     reference_variance: float
     reference_gain: float
+    label_test: LabelTest | None = None
+    linear: Measured | None = None
 
 
 class Method(NamedTuple):
@@ -150,31 +172,91 @@ def _conclude_local(survey: Survey, found: LocalFindings) -> Measured:
     return _measured(survey, local_discrepancies(found), found.values[1:])
 
 
+@dataclass(frozen=True)
+class BothFindings:
+    """What the default learner and models of another kind find out about some sources."""
+
+    linear: Findings
+    own: AnyModelFindings
+
+
 def _find_combined(survey: Survey, asked: Sequence[int]) -> Any:
-    """Joint models take many fits: an estimator of the user's own is asked for local ones only."""
-    if not survey.family.linear:
-        return _find_local(survey, asked)
-    return find(
-        survey.sources,
-        survey.models,
-        survey.seed,
-        survey.choices.combined,
-        asked,
-        survey.on_answer,
+    how = survey.choices
+    if survey.family.linear:
+        return find(survey.sources, survey.models, survey.seed, how, asked, survey.on_answer)
+    question = AnyModelQuestion(survey.models, how)
+    if survey.linear is None:
+        return gather(survey.sources.ask(question, asked), survey.on_answer)
+    own: AnyModelFindings = gather(survey.sources.ask(question, asked))
+    return BothFindings(_find_combined(survey.linear, asked), own)
+
+
+def _conclude_combined(
+    survey: Survey, found: Findings | AnyModelFindings | BothFindings
+) -> Measured:
+    if isinstance(found, BothFindings):
+        return _conclude_both(survey, found)
+    how = survey.know_nothing, survey.choices
+    if isinstance(found, AnyModelFindings):
+        values = any_model_values(found, *how)
+        measured = _measured(survey, any_model_discrepancies(found, *how), values[1:])
+        return _with_worth(measured, random_labels_worth(survey.know_nothing, 0.0, how[1]), 0.0)
+    measured = _measured(
+        survey,
+        combined_discrepancies(found, *how),
+        combined_values(found, *how)[1:],
+        unlimited_values(found, *how)[1:],
+    )
+    worth = random_labels_worth(survey.know_nothing, measured.reference_gain, survey.choices)
+    noise = survey.choices.pulled * float(np.median(found.pulls.errors[0]))
+    return _with_worth(measured, worth, noise)
+
+
+def _with_worth(measured: Measured, worth: float, noise: float) -> Measured:
+    """Say what random labels are worth in this discrepancy, and what noise is."""
+    assert measured.label_test is not None
+    return replace(measured, label_test=replace(measured.label_test, worth=worth, noise=noise))
+
+
+def _conclude_both(survey: Survey, found: BothFindings) -> Measured:
+    """Take from each source what says more against it; the better learner says what is known.
+
+    The default learner's folds begin with those of the other family.
+    """
+    assert survey.linear is not None
+    linear = _conclude_combined(survey.linear, found.linear)
+    own = _conclude_combined(survey, found.own)
+    n_sets = len(own.without_fold)
+    better = own if own.reference_gain > linear.reference_gain else linear
+    return Measured(
+        larger_of(linear.result, own.result),
+        np.maximum(linear.without_fold[:n_sets], own.without_fold),
+        better.reference_variance,
+        better.reference_gain,
+        better.label_test,
+        linear,
     )
 
 
-def _conclude_combined(survey: Survey, found: Findings | LocalFindings) -> Measured:
-    if isinstance(found, LocalFindings):
-        return _conclude_local(survey, found)
-    how = survey.know_nothing, survey.choices.combined
-    return _measured(survey, combined_discrepancies(found, *how), combined_values(found, *how)[1:])
-
-
-def _measured(survey: Survey, result: Discrepancies, without_fold: FloatArray) -> Measured:
+def _measured(
+    survey: Survey,
+    result: Discrepancies,
+    without_fold: FloatArray,
+    unlimited: FloatArray | None = None,
+) -> Measured:
+    """Judge the reference itself, and count the models' variability in the standard errors."""
+    varying = without_fold if unlimited is None else unlimited
     own = survey.models.cross_fitted[0]
     gain = survey.know_nothing - float(own @ survey.reference.shares)
-    return Measured(result, without_fold, float(own.var(ddof=1)), gain)
+    # The studies survey the reference before there are sources.
+    sizes = survey.sources.sizes if len(survey.sources.sizes) else [len(survey.reference.y)]
+    return Measured(
+        with_variation(result, varying, survey.folds.n_folds),
+        without_fold,
+        float(own.var(ddof=1)),
+        gain,
+        LabelTest.of(survey.models, float(np.median(sizes)), survey.seed),
+    )
 
 
 # -- plug-in and cross-fit: linear models that separate a source from the reference -----------
@@ -222,16 +304,17 @@ def _find_linear(
 ) -> LinearFindings:
     sources, reference, _ = _in_numbers(survey)
     permuted = PermutationQuestion(reference, test, survey.n_permutations, survey.seed)
+    tested = gather(sources.ask(permuted, asked))
+    if isinstance(reference.X, SparseRows):
+        separated = sources.ask(OwnSpanQuestion(question), asked)
+        return LinearFindings(gather(separated, survey.on_answer), tested)
     fewer = sources.in_row_space(reference.X)
     if fewer is not None:
         separating, space = fewer
         question = replace(question, reference=reference.with_features(space.X))
     else:
         separating = sources
-    return LinearFindings(
-        gather(separating.ask(question, asked), survey.on_answer),
-        gather(sources.ask(permuted, asked)),
-    )
+    return LinearFindings(gather(separating.ask(question, asked), survey.on_answer), tested)
 
 
 def _conclude_linear(survey: Survey, found: LinearFindings) -> Measured:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.sparse_rows import as_rows
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def counted_rows(
     positions = np.flatnonzero(shares)
     chosen = slice(None) if len(positions) == len(shares) else positions
     return SourceRows(
-        np.asarray(X[chosen], dtype=np.float64),
+        as_rows(X[chosen]),
         signed_targets(y[chosen], n_classes),
         np.asarray(shares[chosen], dtype=np.float64),
         positions,

@@ -21,9 +21,13 @@ from sourcewise.core.discrepancy.moments import (
 from sourcewise.core.engine import Question
 from sourcewise.core.folds import named_seed
 from sourcewise.core.row_space import RowSpace
+from sourcewise.core.sparse_rows import SparseRows, stack_rows
+from sourcewise.core.sparse_span import pivoted_cholesky
 
 # Entries of one rows-by-permutations array; 32 MB in double precision.
 _BLOCK_ENTRIES = 2**22
+
+COLUMNS = 512  # of sparse rows that are made dense at a time
 
 # A permutation that undoes another differs by rounding only and has to count as a tie.
 _TIE = 1e-9
@@ -57,7 +61,7 @@ def pool(source: SourceRows, reference: SourceRows) -> PooledRows:
     """Put the rows of both sides together."""
     sides = (source, reference)
     return PooledRows(
-        np.concatenate([side.X for side in sides]),
+        stack_rows([side.X for side in sides]),
         np.concatenate([side.targets for side in sides]),
         np.concatenate([side.shares * len(side.shares) for side in sides]),
         np.repeat([True, False], [len(side.shares) for side in sides]),
@@ -65,7 +69,10 @@ def pool(source: SourceRows, reference: SourceRows) -> PooledRows:
 
 
 def in_own_span(pooled: PooledRows) -> PooledRows:
-    """Return the same rows in fewer coordinates, if there are more features than rows."""
+    """Return the same rows in fewer coordinates, if there are more features than rows.
+
+    Sparse rows come out as an array, however many features there are.
+    """
     return replace(pooled, X=RowSpace.of(pooled.X).X)
 
 
@@ -324,8 +331,11 @@ def moment_statistic(pooled: PooledRows) -> Statistic:
     weights = pooled.weights
     shares = weights / weights.sum()
     u = _standardised(pooled.targets, shares)
-    phi = _standardised(np.hstack([u * pooled.X, u, u**2]), shares)
-    phi = RowSpace.of(phi).X  # once standardised, any basis gives the same statistic
+    # Once standardised, any basis gives the same statistic.
+    if isinstance(pooled.X, SparseRows):
+        phi = _sparse_moments_in_span(pooled.X, u, shares)
+    else:
+        phi = RowSpace.of(_standardised(np.hstack([u * pooled.X, u, u**2]), shares)).X
     correlation, _ = weighted_moments(phi, u, shares)
     inverse = ridge_solution(correlation[None], np.eye(phi.shape[1])[None], 0.1)[0]
 
@@ -337,6 +347,25 @@ def moment_statistic(pooled: PooledRows) -> Statistic:
         return np.asarray(np.sum(delta * (inverse @ delta), axis=0, keepdims=True))
 
     return statistic
+
+
+def _sparse_moments_in_span(X: SparseRows, u: FloatArray, shares: FloatArray) -> FloatArray:
+    """Coordinates of standardised moments ``(u x, u, u^2)``, from some features at a time.
+
+    Each feature has a unit of its own, so that all of them have to be looked at. The last
+    coordinate is zero: `RowSpace` and those who use it keep a column for a constant.
+    """
+    gram = np.zeros((len(X), len(X)))
+    by_column = X.features.tocsc()
+    for low in range(0, by_column.shape[1], COLUMNS):
+        some = slice(low, low + COLUMNS)
+        phi = _standardised(u * (by_column[:, some].toarray() - X.shift[some]), shares)
+        gram += phi @ phi.T
+    phi = _standardised(np.hstack([u * X.last[:, None], u, u**2]), shares)
+    lower, order, rank = pivoted_cholesky(gram + phi @ phi.T)
+    coordinates = np.zeros((len(X), rank + 1))
+    coordinates[order, :-1] = lower
+    return coordinates
 
 
 def _standardised(columns: FloatArray, shares: FloatArray) -> FloatArray:

@@ -126,3 +126,29 @@ class ReferenceFolds:
                 models = self.models_of(r, without=v)[fold[kept]]
                 found[..., 1 + r * self.n_folds + v, kept] = losses[..., models, kept]
         return found
+
+
+@dataclass(frozen=True)
+class SingleFolds(ReferenceFolds):
+    """Folds whose models leave out one fold each, for learners that are dear to fit.
+
+    Without validation fold ``v`` other rows are judged by the one model that has not seen it. Only
+    what the reference knows of itself is then taken from all models, and so from all its rows.
+    """
+
+    @property
+    def left_out(self) -> NDArray[np.bool_]:
+        """Rows that each fold model leaves out."""
+        return self.held_out
+
+    def models_of(self, repeat: int, without: int | None = None) -> IntArray:
+        """Return which model has not seen each fold; the entry of ``without`` is -1."""
+        models = repeat * self.n_folds + np.arange(self.n_folds)
+        if without is not None:
+            models[without] = -1
+        return models
+
+    def average(self, shares: FloatArray) -> FloatArray:
+        """How every set averages the models' losses on other rows, (n_sets, n_models)."""
+        whole = np.concatenate([np.bincount(f, shares, minlength=self.n_folds) for f in self.folds])
+        return np.vstack([whole / len(self.folds), np.eye(len(whole))])

@@ -7,6 +7,7 @@ from typing import Any
 
 from sourcewise.report.html.groups import chip
 from sourcewise.report.html.parts import bar, count, number, percent, text, words
+from sourcewise.report.html.strip import strip
 
 MOST_CARDS = 60
 
@@ -17,6 +18,10 @@ def cards(audit: Any, groups: dict[Any, str]) -> str:
     ``groups`` has the group of every source that disagrees.
     """
     shown = audit.cards[:MOST_CARDS]
+    strips = getattr(audit, "strips", {})
+    pieces = "".join(
+        _card(card, groups[card.source], strip(strips.get(card.source))) for card in shown
+    )
     cut = ""
     if len(groups) > len(shown):
         cut = f' <p class="note">The {len(shown)} largest discrepancies of {len(groups)}.</p>'
@@ -24,11 +29,11 @@ def cards(audit: Any, groups: dict[Any, str]) -> str:
 <section aria-labelledby="aside"><h2 id="aside">Sources that disagree</h2>
 <p class="lead">How each of them was found, a guess at what went wrong, and what to ask. It is only
 a guess: look at some rows before you write to the source.</p>
-<div class="cards">{"".join(_card(card, groups[card.source]) for card in shown)}</div>{cut}
+<div class="cards">{pieces}</div>{cut}
 </section>"""
 
 
-def _card(card: Any, group: str) -> str:
+def _card(card: Any, group: str, pictures: str) -> str:
     shifts = "".join(
         f'<tr><th scope="row">{text(s.feature)}</th><td>{_difference(s.difference)}</td>'
         f"<td>{_spread(s.spread)}</td></tr>"
@@ -46,6 +51,7 @@ def _card(card: Any, group: str) -> str:
 <p>{words(card.evidence)} {words(card.why)}</p>
 <div><h4>Labels: this source, and <span>your reference</span></h4>{_rates(card.labels)}</div>
 {table}
+{pictures}
 <p class="ask"><b>What to ask</b>{words(card.question)}</p>
 </article>"""
 

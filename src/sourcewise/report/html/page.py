@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
@@ -48,8 +49,11 @@ def render(result: Any) -> str:
         body.append(cards(audit, {str(report.sources[i].source): groups[i] for i in disagree}))
     if report.context is not None:
         body += [_adequacy(report), _fine_print(report, audit)]
+    if report.notes:
+        body.insert(0, _notes(report.notes))
     if audit is not None:
         body.insert(0, errors(audit.comparison))
+        body.insert(0, _beforehand(audit))
     style, script = (
         files(__package__).joinpath(name).read_text(encoding="utf-8")
         for name in ("style.css", "page.js")
@@ -80,6 +84,11 @@ def render(result: Any) -> str:
 </body>
 </html>
 """
+
+
+def _notes(notes: tuple[str, ...]) -> str:
+    lines = "".join(f"<li>{words(note)}</li>" for note in notes)
+    return f"<section><h2>Before you rely on this</h2><ul>{lines}</ul></section>"
 
 
 def _hash(content: str) -> str:
@@ -240,7 +249,32 @@ move the slider to see what one λ alone would do.</p>
 </section>"""
 
 
+# -- before anything else ----------------------------------------------------------------------
+
+
+def _beforehand(audit: Any) -> str:
+    """Say what makes results worthless, and which rows could not be used."""
+    parts = [f"<p>{words(sentence)}</p>" for sentence in audit.leaks]
+    if audit.skipped:
+        lines = "".join(f"<li>{words(item)}</li>" for item in audit.skipped[:MOST_ROWS])
+        rows = count(sum(item.rows for item in audit.skipped))
+        parts.append(
+            f"<details><summary>Rows that could not be used ({rows})</summary>"
+            f"<ul>{lines}</ul></details>"
+        )
+    if not parts:
+        return ""
+    return f"""
+<section aria-labelledby="first"><h2 id="first">Before you read on</h2>
+{"".join(parts)}
+</section>"""
+
+
 # -- 5. the reference ------------------------------------------------------------------------
+
+
+def _or_none(value: float, shown: Callable[[float], str]) -> str:
+    return shown(value) if math.isfinite(value) else "–"
 
 
 def _adequacy(report: SourceReport) -> str:
@@ -256,7 +290,8 @@ def _adequacy(report: SourceReport) -> str:
     tiles = [
         (count(found.rows), "trusted rows"),
         (count(found.source_rows), "rows of the median source"),
-        (number(found.detectable_discrepancy), "smallest discrepancy found with power 0.8"),
+        (_or_none(found.detectable_share, percent), "random labels found with power 0.8"),
+        (_or_none(found.detectable_discrepancy, number), "discrepancy of such a source"),
         (
             "–" if math.isinf(found.rows_to_halve) else count(found.rows_to_halve),
             "more trusted rows to halve that"

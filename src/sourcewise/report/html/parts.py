@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import unicodedata
 from html import escape
 from typing import Any
 
 import numpy as np
 
 LONG_NAME = 400
+# Marks, embeddings, overrides and isolates: a name with one of them could reorder what follows it.
+DIRECTION = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 def text(value: Any) -> str:
@@ -26,8 +29,14 @@ def words(value: Any) -> str:
 
 
 def _visible(value: str) -> str:
-    """Show control characters as such: a page has none."""
-    return "".join("\ufffd" if ord(c) < 32 and c not in "\n\t" else c for c in value)
+    """Show control characters as such, those of writing direction too: a page has none."""
+    return "".join("\ufffd" if _controls(c) else c for c in value)
+
+
+def _controls(character: str) -> bool:
+    if character in "\n\t":
+        return False
+    return unicodedata.category(character) == "Cc" or character in DIRECTION
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -89,6 +98,8 @@ def embedded(content: Any) -> str:
     found = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         found = found.replace(character, f"\\u{ord(character):04x}")
+    for character in DIRECTION:
+        found = found.replace(character, "\ufffd")
     return found
 
 

@@ -1,0 +1,1 @@
+"""What the method gains for boosting and forests, on real data."""

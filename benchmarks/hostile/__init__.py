@@ -1,0 +1,1 @@
+"""What somebody can achieve who knows the method: attacks, measured against defences."""

@@ -1,0 +1,257 @@
+"""What a site that lies can gain, with and without the checks: error, and the liar's weight.
+
+    python -m benchmarks.liars [--seeds 6] [--quick]
+
+Ten sites of 150 rows, 10 features, 100 trusted rows, two classes; one site lies (or a hundred
+copies of it join). Everything runs in this process, through the same messages as over Flower. The
+bar: no single liar among ten raises the error by more than .02 over that of the honest nine.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from sourcewise import SourceWeightedClassifier
+from sourcewise.core.data import SourceData
+from sourcewise.core.quadratic_sources import Derivatives
+from sourcewise.engines.flower import FlowerSources, LocalCarrier, Site, wire
+from sourcewise.engines.flower.questions import Description, name_of
+
+N_SITES, ROWS, FEATURES, TRUSTED, TEST = 10, 150, 10, 100, 4000
+LIAR = "site-0"
+BAR = 0.02
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw of everybody's rows."""
+
+    X: np.ndarray
+    y: np.ndarray
+    names: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+
+    @classmethod
+    def of(cls, seed: int) -> Draw:
+        """Draw rows of one distribution for all."""
+        rng = np.random.default_rng(seed)
+        names = np.repeat(
+            ["ours", *(f"site-{k}" for k in range(N_SITES))], [TRUSTED] + [ROWS] * N_SITES
+        )
+        w = 2.0 * rng.normal(size=FEATURES) / FEATURES**0.5
+        X = rng.normal(size=(len(names) + TEST, FEATURES)) * np.linspace(0.5, 1.5, FEATURES)
+        y = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-X @ w))).astype(int)
+        n = len(names)
+        return cls(X[:n], y[:n], names, X[n:], y[n:])
+
+    def rows(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Features and labels of one source."""
+        mine = self.names == name
+        return self.X[mine], self.y[mine]
+
+
+class Liar(Site):
+    """A site that answers some questions as it likes."""
+
+    lie: Callable[[str, Any, SourceData, int], Any]
+    asked: dict[str, int]
+
+    @classmethod
+    def telling(cls, name: str, X: Any, y: Any, lie: Any) -> Liar:
+        """Make one; ``lie(question, message, data, count)`` returns an answer."""
+        site = cls.of_arrays(name, X, y)
+        object.__setattr__(site, "lie", lie)
+        object.__setattr__(site, "asked", {})
+        return site  # type: ignore[return-value]
+
+    def _answer(self, question: str, content: Any, data: SourceData) -> dict[str, Any]:
+        from sourcewise.engines.flower.questions import TRAVELLERS
+
+        message = wire.unpack(content, question, TRAVELLERS)
+        self.asked[question] = self.asked.get(question, 0) + 1
+        answer = self.lie(question, message, data, self.asked[question])
+        return wire.pack(answer, name_of(message))
+
+
+def flipped(data: SourceData) -> SourceData:
+    """Return the same rows with the other label."""
+    return replace(data, y=1 - data.y)
+
+
+def plain(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Answer honestly."""
+    return message.answer(data, [LIAR])
+
+
+def false_loss(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Look as if the labels were right; they are flipped, and so is all that training gets."""
+    return plain(question, message, flipped(data) if question == "look" else data, count)
+
+
+def many_rows(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Claim a thousand million rows."""
+    answer = plain(question, message, data, count)
+    if isinstance(answer, Description):
+        return replace(answer, rows=np.array([1e9]), sizes=np.array([1e9]))
+    return answer
+
+
+def poisoned(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Be honest until the final training: pilots, joint model and second look are true."""
+    late = question == "derivatives" and count > 3
+    return plain(question, message, flipped(data) if late else data, count)
+
+
+def poisoned_and_large(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Do both."""
+    answer = poisoned(question, message, data, count)
+    return many_rows(question, message, data, count) if question == "describe" else answer
+
+
+def poisoned_selection(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Be honest until the pull has been found."""
+    late = question == "derivatives" and count > 2
+    return plain(question, message, flipped(data) if late else data, count)
+
+
+def invented(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Invent gradients of an ordinary size in training, with true curvature."""
+    answer = plain(question, message, data, count)
+    if isinstance(answer, Derivatives) and count > 3:
+        rng = np.random.default_rng(7)
+        noise = rng.normal(scale=0.3, size=answer.gradients.shape)
+        noise[:, :, FEATURES + 1 :] = 0.0
+        return replace(answer, gradients=answer.gradients + noise)
+    return answer
+
+
+def slowly(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Poison by as little as no check can see: a tenth of the labels, everywhere."""
+    y = data.y.copy()
+    chosen = np.random.default_rng(3).permutation(len(y))[: len(y) // 10]
+    y[chosen] = 1 - y[chosen]
+    return plain(question, message, replace(data, y=y), count)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the liar does.
+
+    Attributes
+    ----------
+    name : str
+    lie : callable
+    flips : bool
+        Whether its rows have flipped labels.
+    mirrors : bool
+        Whether its rows are the reference's.
+    copies : int
+        Further sites with the same rows.
+    mode : str
+    seen : bool
+        Whether a check can see it.
+    """
+
+    name: str
+    lie: Any = plain
+    flips: bool = False
+    mirrors: bool = False
+    copies: int = 0
+    mode: str = "models-only"
+    seen: bool = True
+
+
+ATTACKS = [
+    Attack("labels flipped, no lie", flips=True),
+    Attack("the same, losses of right labels claimed", false_loss, flips=True),
+    Attack("10^9 rows claimed, good rows", many_rows),
+    Attack("10^9 rows claimed, labels flipped", many_rows, flips=True),
+    Attack("copy of the reference, which is shared", mirrors=True, mode="shared-reference"),
+    Attack("100 copies of a site with flipped labels", flips=True, copies=100),
+    Attack("100 copies of a good site", copies=100),
+    Attack("honest look, poisoned selection and training", poisoned_selection),
+    Attack("honest look, poisoned training", poisoned),
+    Attack("the same, and 10^9 rows claimed", poisoned_and_large),
+    Attack("gradients invented in training", invented),
+    Attack("a tenth of the labels flipped", slowly, seen=False),
+]
+
+
+def run(draw: Draw, attack: Attack | None, **options: Any) -> tuple[float, float, bool]:
+    """Return the error, the liar's weight (copies included), and whether it was left out."""
+    honest = [f"site-{k}" for k in range(1, N_SITES)]
+    sites = [Site.of_arrays(name, *draw.rows(name)) for name in honest]
+    if attack is not None:
+        X, y = draw.rows("ours" if attack.mirrors else LIAR)
+        y = 1 - y if attack.flips else y
+        names = [LIAR, *(f"{LIAR}-copy-{k}" for k in range(attack.copies))]
+        sites += [Liar.telling(name, X, y, attack.lie) for name in names]
+        options["mode"] = attack.mode
+    sources = FlowerSources(LocalCarrier(sites), *draw.rows("ours"), **options)
+    model = SourceWeightedClassifier(reference="ours", random_state=0, keep_data=False)
+    model.fit_sources(sources)
+    theirs = [name.startswith(LIAR) for name in model.sources_.tolist()]
+    error = float(np.mean(model.predict(draw.X_test) != draw.y_test))
+    weight = float(model.source_weights_[theirs].sum())
+    return error, weight, LIAR in sources.facts.left_out
+
+
+NO_CHECKS: dict[str, Any] = {"size_cap": None, "guards": False}
+CHECKS: list[tuple[str, dict[str, Any]]] = [
+    ("none", NO_CHECKS),
+    ("sizes", {"guards": False}),
+    ("all", {}),
+]
+
+
+def table(seeds: int, attacks: list[Attack]) -> list[str]:
+    """Run all attacks; lines of a Markdown table."""
+    draws = [Draw.of(seed) for seed in range(seeds)]
+    base = np.array([run(draw, None)[0] for draw in draws])
+    alone = f"{base.mean():.3f} (s.e. {base.std(ddof=1) / seeds**0.5:.3f})"
+    lines = [f"Error of the honest nine: {alone}.", ""]
+    lines.append(
+        "| attack | no check | sizes capped | all checks | rise | liar's weight | left out |"
+    )
+    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+    for attack in attacks:
+        cells = []
+        for name, options in CHECKS:
+            if name == "sizes" and attack.lie not in (many_rows, poisoned_and_large):
+                cells.append("the same")
+                continue
+            found = [run(draw, attack, **options) for draw in draws]
+            errors = np.array([error for error, _, _ in found])
+            cells.append(f"{errors.mean():.3f}")
+            if name == "all":
+                rise = errors - base
+                spread = rise.std(ddof=1) / seeds**0.5
+                weights = np.mean([weight for _, weight, _ in found])
+                out = sum(left for _, _, left in found)
+                over = " **over**" if rise.mean() > BAR else ""
+                seen = "" if attack.seen else " (open)"
+                cells += [f"{rise.mean():+.3f} ± {spread:.3f}{over}", f"{weights:.2f}"]
+                cells.append(f"{out} of {seeds}")
+        lines.append(f"| {attack.name}{seen} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--quick", action="store_true", help="two draws, without the many copies")
+    given = parser.parse_args()
+    attacks = [a for a in ATTACKS if not (given.quick and a.copies)]
+    print("\n".join(table(2 if given.quick else given.seeds, attacks)[:2]))
+
+
+if __name__ == "__main__":
+    main()

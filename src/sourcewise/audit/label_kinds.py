@@ -1,0 +1,186 @@
+"""What was done to a source's classes: a few explicit kinds, compared by their likelihoods.
+
+Of each row a model that has not learnt from this source says how likely each class is. A kind is a
+table of confusion M: a row of class a gets the label b with probability M[a, b], and so the label b
+has probability sum_a p(a) M[a, b]. Parameters cost half the logarithm of the rows each (Schwarz
+1978), and choosing among k such tables costs log k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+NOISE = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7)
+# Beside another mistake, as much noise as careful people make.
+SLIPS = (0.0, 0.03, 0.08)
+SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+LEAST = 0.01
+ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One kind, fitted.
+
+    Attributes
+    ----------
+    kind : str
+    fit : float
+        Log-likelihood, less what its parameters cost.
+    classes : tuple of int
+        Which classes it is about.
+    amount : float
+        Share of the rows that it changed.
+    """
+
+    kind: str
+    fit: float
+    classes: tuple[int, ...] = ()
+    amount: float = field(default=0.0)
+
+
+def calibrated(held_out: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """Make probabilities as sure as held-out rows of known classes ``y`` allow."""
+    best, chosen = -np.inf, (1.0, 0.05)
+    for heat in (0.7, 1.0, 1.4, 2.0, 3.0):
+        for doubt in (0.01, 0.03, 0.06, 0.1, 0.2):
+            p = _tempered(held_out, heat, doubt)
+            found = float(np.log(p[np.arange(len(y)), y]).sum())
+            if found > best:
+                best, chosen = found, (heat, doubt)
+    return _tempered(new, *chosen)
+
+
+def _tempered(p: np.ndarray, heat: float, doubt: float) -> np.ndarray:
+    raised = np.maximum(p, 1e-9) ** (1.0 / heat)
+    raised /= raised.sum(axis=1, keepdims=True)
+    return np.asarray((1.0 - doubt) * raised + doubt / p.shape[1])
+
+
+def hypotheses(p: np.ndarray, y: np.ndarray, usual: np.ndarray) -> list[Hypothesis]:
+    """All kinds, fitted to labels ``y``; ``usual`` are the reference's shares of the classes."""
+    n, k = p.shape
+    each = 0.5 * np.log(max(n, 2))
+    found = [Hypothesis("clean", _fit(p, y, np.eye(k)))]
+    found.append(_best("noisy labels", p, y, _noises(k), each))
+    own = np.bincount(y, minlength=k) / n
+    found.append(Hypothesis("shuffled labels", _fit(p, y, np.tile(usual, (k, 1)))))
+    constant = np.maximum(own, LEAST / k)
+    free = _fit(p, y, np.tile(constant / constant.sum(), (k, 1))) - (k - 1) * each
+    found.append(Hypothesis("labels unrelated", free))
+    found.append(_best("label bias", p, y, _biases(k), each + np.log(k)))
+    found += _permutations(p, y, each)
+    found += _missing_classes(p, y, own, each)
+    return found
+
+
+def saturated(p: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
+    """Fit any table of confusion, by expectation and maximisation."""
+    n, k = p.shape
+    table = 0.7 * np.eye(k) + 0.3 / k
+    ones = np.eye(k)[y]
+    for _ in range(ROUNDS):
+        joint = p * table[:, y].T
+        joint /= joint.sum(axis=1, keepdims=True)
+        counts = joint.T @ ones + 0.1
+        table = counts / counts.sum(axis=1, keepdims=True)
+    return _fit(p, y, table) - 0.5 * k * (k - 1) * np.log(max(n, 2)), table
+
+
+def _fit(p: np.ndarray, y: np.ndarray, table: np.ndarray) -> float:
+    return float(np.log(np.maximum((p * table[:, y].T).sum(axis=1), LEAST / p.shape[1])).sum())
+
+
+def _noise(k: int, share: float) -> np.ndarray:
+    return np.asarray((1.0 - share) * np.eye(k) + share / max(k - 1, 1) * (1.0 - np.eye(k)))
+
+
+def _noises(k: int) -> Iterator[tuple[float, tuple[int, ...], np.ndarray]]:
+    """Noise that leaves something of the labels: beyond that, they might as well be shuffled."""
+    for share in NOISE:
+        if share <= 0.85 * (k - 1) / k:
+            yield share, (), _noise(k, share)
+
+
+def _biases(k: int) -> Iterator[tuple[float, tuple[int, ...], np.ndarray]]:
+    for towards in range(k):
+        for share in SHARES:
+            table = (1.0 - share) * np.eye(k)
+            table[:, towards] += share
+            yield share, (towards,), table
+
+
+def _best(
+    kind: str,
+    p: np.ndarray,
+    y: np.ndarray,
+    tables: Iterator[tuple[float, tuple[int, ...], np.ndarray]],
+    price: float,
+) -> Hypothesis:
+    fits = [(_fit(p, y, table), share, classes) for share, classes, table in tables]
+    fit, share, classes = max(fits)
+    return Hypothesis(kind, fit - price, classes, share)
+
+
+def _permutations(p: np.ndarray, y: np.ndarray, each: float) -> list[Hypothesis]:
+    """Classes exchanged in pairs, or more of them at once."""
+    k = p.shape[1]
+
+    def tables(
+        orders: list[tuple[int, ...]],
+    ) -> Iterator[tuple[float, tuple[int, ...], np.ndarray]]:
+        for order in orders:
+            moved = tuple(int(i) for i in np.flatnonzero(np.array(order) != np.arange(k)))
+            for slip in SLIPS:
+                yield slip, moved, np.eye(k)[list(order)] @ _noise(k, slip)
+
+    pairs = []
+    for a, b in combinations(range(k), 2):
+        order = list(range(k))
+        order[a], order[b] = b, a
+        pairs.append(tuple(order))
+    if k == 2:
+        return [_best("flipped labels", p, y, tables(pairs), each)]
+    found = [_best("two classes swapped", p, y, tables(pairs), each + np.log(len(pairs)))]
+    counts = p.T @ np.eye(k)[y]
+    best = tuple(int(i) for i in linear_sum_assignment(-counts)[1])
+    if sum(i != j for i, j in enumerate(best)) > 2:
+        many = float(np.log(np.arange(1, k + 1)).sum())
+        found.append(_best("classes permuted", p, y, tables([best]), each + many))
+    return found
+
+
+def _missing_classes(
+    p: np.ndarray, y: np.ndarray, own: np.ndarray, each: float
+) -> list[Hypothesis]:
+    """One label for all rows, a class that is never used, and one that gets another's name."""
+    n, k = p.shape
+    found = []
+    top = int(own.argmax())
+    if own[top] >= 0.95:
+        table = np.full((k, k), (1.0 - own[top]) / max(k - 1, 1))
+        table[:, top] = own[top]
+        found.append(
+            Hypothesis("one label for all", _fit(p, y, table) - np.log(k), (top,), float(own[top]))
+        )
+    if k == 2:
+        return found
+    pairs, alone = [], []
+    for a in np.flatnonzero(own <= 0.01).tolist():
+        spread = np.eye(k)
+        spread[a] = (1.0 - np.eye(k)[a]) / (k - 1)
+        alone += [(slip, (a,), spread @ _noise(k, slip)) for slip in SLIPS]
+        for b in range(k):
+            if b != a:
+                table = np.eye(k)
+                table[a] = np.eye(k)[b]
+                pairs += [(slip, (a, b), table @ _noise(k, slip)) for slip in SLIPS]
+    if alone:
+        found.append(_best("class never used", p, y, iter(alone), each + np.log(k)))
+        found.append(_best("class relabelled", p, y, iter(pairs), each + np.log(k * (k - 1))))
+    return found

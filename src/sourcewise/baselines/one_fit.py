@@ -1,0 +1,83 @@
+"""One fit of an estimator of one's own, without a weight in sight."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from sourcewise import validation
+from sourcewise.estimators.fitting import fit_told, fit_weighted, told_columns
+
+ROWS = ("reference", "all", "told")
+
+
+class OneFit(ClassifierMixin, BaseEstimator):
+    """An estimator fitted once, to the reference or to all rows alike.
+
+    Parameters
+    ----------
+    estimator : scikit-learn classifier
+    rows : {"reference", "all", "told"}
+        Rows of the reference; all rows; all rows beside columns that say which source a row is
+        from, predicting as for the reference.
+    reference : hashable
+    random_state : int, RandomState or None
+
+    Attributes
+    ----------
+    estimator_ : fitted estimator
+    classes_ : array of shape (n_classes,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.arange(8.0)[:, None]
+    >>> vendor = np.repeat(["gold", "other"], 4)
+    >>> model = OneFit(DecisionTreeClassifier(), rows="reference", reference="gold")
+    >>> model.fit(X, [0, 0, 1, 1, 1, 1, 0, 0], sources=vendor).predict([[0.0], [7.0]])
+    array([0, 1])
+    """
+
+    __metadata_request__fit = {"sources": True}
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        rows: str = "all",
+        reference: Any = "reference",
+        random_state: Any = None,
+    ):
+        self.estimator = estimator
+        self.rows = rows
+        self.reference = reference
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sources: Any) -> OneFit:
+        """Train on the rows that were asked for."""
+        if self.rows not in ROWS:
+            raise ValueError(f"rows must be one of {ROWS}; got {self.rows!r}.")
+        X, y = validation.indexable_rows(X), np.asarray(y)
+        names, codes = validation.check_source_names(sources, validation.n_rows_of(X))
+        position = validation.check_reference(names, self.reference)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.rows == "told":
+            told = told_columns(codes, len(names), position)
+            self.estimator_ = fit_told(self.estimator, X, y, None, told, seed)
+        else:
+            used = np.flatnonzero((codes == position) | (self.rows == "all"))
+            self.estimator_ = fit_weighted(
+                self.estimator, _safe_indexing(X, used), y[used], None, seed
+            )
+        self.classes_ = self.estimator_.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of each row."""
+        check_is_fitted(self)
+        return np.asarray(self.estimator_.predict(X))

@@ -1,0 +1,96 @@
+"""``sourcewise federated``: sources whose rows may not leave their owners."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sourcewise.cli import options as o
+from sourcewise.cli.output import write_folder
+from sourcewise.extras import how_to_install
+
+app = typer.Typer(
+    name="federated",
+    no_args_is_help=True,
+    help="Learn from sites whose rows may not leave them, over Flower.",
+)
+
+FOLDER_EXISTS = "{path} exists already; name a new folder."
+NO_TABLE = "There is no table {path}; --reference names the rows that you trust."
+NO_FLOWER = "Federated fits need {name}, which is not installed: {how}."
+EXAMPLE_REFERENCE = "/path/to/reference.csv"
+
+
+@app.command()
+def demo(quiet: o.Quiet = False) -> None:
+    """See it work: a SuperLink and three sites on this machine, one with bad labels."""
+    _check_flower()
+    from sourcewise.engines.flower.demo import run_demo
+
+    if not quiet:
+        print("Starting a SuperLink and three sites on 127.0.0.1; about a minute ...", flush=True)
+    with tempfile.TemporaryDirectory(prefix="sourcewise-federated-") as folder:
+        result = run_demo(Path(folder))
+    if not quiet:
+        print(f"\n{result}\n\nFor your own sites: sourcewise federated init DIR")
+
+
+@app.command()
+def init(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)
+    ],
+    reference: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Table of rows that you trust, CSV or Parquet.", show_default=False
+        ),
+    ] = None,
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Column of the labels, at every site.")
+    ] = "label",
+    sites: Annotated[
+        int, typer.Option(metavar="N", min=1, help="No result from fewer sites than this.")
+    ] = 2,
+) -> None:
+    """Write a Flower project for your own sites.
+
+    Each site reads a CSV or Parquet of its own, by a file that only its owner writes.
+    """
+    _check_flower()
+    from sourcewise.engines.flower.project import project_files
+
+    if directory.exists():
+        raise ValueError(FOLDER_EXISTS.format(path=directory))
+    if reference is not None and not reference.exists():
+        raise ValueError(NO_TABLE.format(path=reference))
+    table = str(reference.resolve()) if reference is not None else EXAMPLE_REFERENCE
+    texts = project_files(table, label, str(directory.resolve()), sites)
+    _write_project(directory, texts)
+    print(f"Project:  {directory}/pyproject.toml   what the server does; edit its configuration")
+    print(f"Site:     {directory}/site.toml        one for each site, kept there by its owner")
+    print()
+    print("Next, with flwr's own commands (keys and TLS: docs/federated-administrator.md):")
+    print("  flower-superlink ...                                    at the server")
+    print("  flower-supernode ... --node-config \"site='site.toml'\"   at each site")
+    print(f"  flwr run {directory}")
+
+
+def _check_flower() -> None:
+    try:
+        import flwr  # noqa: F401
+    except ModuleNotFoundError as error:
+        how = how_to_install("flower")
+        raise ImportError(NO_FLOWER.format(name=error.name, how=how)) from error
+
+
+def _write_project(directory: Path, texts: dict[str, str]) -> None:
+    folders: dict[Path, dict[str, bytes]] = {}
+    for path, text in texts.items():
+        where = directory / path
+        folders.setdefault(where.parent, {})[where.name] = text.encode()
+    for folder, contents in folders.items():
+        write_folder(folder, contents)

@@ -1,0 +1,367 @@
+r"""Training where an answer of the sources takes seconds, however little is asked.
+
+A solver that asks for one gradient after the other would need hundreds of answers. Two ways out:
+
+- *Selection.* Every source's loss is taken to second order around the reference's own model under
+  each regularisation (the *pilots*), and once more around the models that then do best. All
+  trade-offs are compared with these, without asking again. The reference's rows themselves count
+  exactly.
+- *Final models.* In each round the sources tell gradients and curvature at the models of the last
+  one, and the problem with these is solved here. That is Newton's method in the sources' part, and
+  exact in the reference's, so that a handful of rounds reaches the solution of the whole problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
+from sourcewise.core.family import LinearFamily, SharedRows, SourceRuns, Visit, WeightedProblems
+from sourcewise.core.grid_problem import GridGradients, GridProblem
+from sourcewise.core.losses import log_loss
+from sourcewise.core.moment_sources import MomentSources
+from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, QuadraticSums
+from sourcewise.core.quasi_newton import OVERSHOOT
+from sourcewise.core.source_weights import SourceWeights
+
+MOST_ROUNDS = 20
+# Relative change of a model after which a further round would change it by about its square.
+CLOSE = 1e-4
+
+
+class SourcesByRounds(Protocol):
+    """What has to be known of sources that answer in rounds."""
+
+    @property
+    def exact_selection(self) -> bool:
+        """Whether selection asks the sources for every gradient."""
+
+    @property
+    def most_rounds(self) -> int:
+        """After so many, final models are taken as they are."""
+
+    def expect(self, rounds: int) -> None:
+        """Say that about so many rounds are coming; fewer where trade-offs are given up."""
+
+    def pilots(
+        self, reference: ReferenceRows, family: LinearFamily
+    ) -> QuadraticSources | MomentSources:
+        """Return all sources to second order around the reference's model under each setting.
+
+        For regression their moments say everything, and all losses are exact.
+        """
+
+    def derivatives(self, points: FloatArray) -> Derivatives:
+        """Ask all sources for derivatives at points (n_points, n_outputs, n_features)."""
+
+
+@dataclass(frozen=True)
+class CountingSources:
+    """Sources that count how often they are asked, and answer from what is known.
+
+    Attributes
+    ----------
+    known : QuadraticSources
+    asked : list of one int
+    """
+
+    known: QuadraticSources
+    asked: list[int] = field(default_factory=lambda: [0])
+
+    @property
+    def sizes(self) -> FloatArray:
+        """Effective rows."""
+        return self.known.sizes
+
+    @property
+    def row_counts(self) -> IntArray:
+        """Rows."""
+        return self.known.row_counts
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.known.n_classes
+
+    def ask(self, question: Any, sources: Any = None) -> Any:
+        """Refuse, as what is known does."""
+        return self.known.ask(question, sources)
+
+    def weighted(self, weights: SourceWeights) -> CountingSums:
+        """Get ready for sums."""
+        return CountingSums(self.known.weighted(weights), self.asked)
+
+    def spread(self, directions: FloatArray) -> FloatArray:
+        """Answer from what is known: nobody is asked for it."""
+        return self.known.spread(directions)
+
+    def in_row_space(self, reference: FloatArray) -> None:
+        """Stay as they are."""
+        return None
+
+
+class CountingSums:
+    """Sums that count."""
+
+    def __init__(self, sums: QuadraticSums, asked: list[int]):
+        self._sums, self._asked = sums, asked
+
+    def gradients(self, *given: Any) -> FloatArray:
+        """Count, and answer."""
+        self._asked[0] += 1
+        return self._sums.gradients(*given)
+
+    def curvature(self, *given: Any) -> tuple[FloatArray, FloatArray]:
+        """Count, and answer."""
+        self._asked[0] += 1
+        return self._sums.curvature(*given)
+
+    def moments(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Refuse, as what is known does."""
+        return self._sums.moments(columns)
+
+
+@dataclass(frozen=True)
+class RoundsFamily:
+    """A linear learner that asks the sources in few rounds.
+
+    Attributes
+    ----------
+    family : LinearFamily
+        The learner.
+    sources : SourcesByRounds
+    """
+
+    family: LinearFamily
+    sources: SourcesByRounds
+
+    @property
+    def travels_as(self) -> LinearFamily:
+        """What sources are told of the learner."""
+        return self.family
+
+    @property
+    def settings(self) -> FloatArray:
+        """Values of ``C``."""
+        return self.family.settings
+
+    @property
+    def linear(self) -> bool:
+        """Models are arrays of coefficients."""
+        return self.family.linear
+
+    @property
+    def names_only(self) -> bool:
+        """Whether it is a classifier without probabilities."""
+        return self.family.names_only
+
+    def fit(self, X: FloatArray, y: Any, row_weights: FloatArray, settings: FloatArray) -> Any:
+        """Fit rows at hand."""
+        return self.family.fit(X, y, row_weights, settings)
+
+    def fit_folds(self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float) -> Any:
+        """Fit rows at hand."""
+        return self.family.fit_folds(runs, fold, n_folds, setting)
+
+    def fit_beside(self, shared: SharedRows, runs: SourceRuns, setting: float) -> Any:
+        """Fit rows at hand."""
+        return self.family.fit_beside(shared, runs, setting)
+
+    def predict(self, models: Any, X: FloatArray) -> FloatArray:
+        """Return what the learner predicts."""
+        return self.family.predict(models, X)
+
+    def predict_each(self, models: Any, which: IntArray, X: FloatArray) -> FloatArray:
+        """Predict row ``j`` by model ``which[j]``."""
+        return self.family.predict_each(models, which, X)
+
+    def scores(self, models: FloatArray, X: FloatArray) -> FloatArray:
+        """Products of rows and coefficients."""
+        return self.family.scores(models, X)
+
+    def from_scores(self, scores: FloatArray) -> FloatArray:
+        """Predictions."""
+        return self.family.from_scores(scores)
+
+    # -- selection ---------------------------------------------------------------------------
+
+    def fit_grid(
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        on_fit: Callable[[int], None] | None = None,
+    ) -> Any:
+        """Fit every weighting under every setting."""
+        if self.sources.exact_selection:
+            return self.family.fit_grid(problems, settings, on_fit)
+        found: dict[float, FloatArray] = {}
+
+        def keep(setting: float, chosen: IntArray, models: FloatArray) -> NDArray[np.bool_]:
+            found[setting] = models
+            return np.ones(len(problems), dtype=bool)
+
+        self.walk_grid(problems, settings, keep, on_fit)
+        models = np.stack([found[float(setting)] for setting in settings], axis=1)
+        return models.reshape(-1, *models.shape[2:])
+
+    def walk_grid(
+        self,
+        problems: WeightedProblems,
+        settings: FloatArray,
+        visit: Visit,
+        on_fit: Callable[[int], None] | None = None,
+    ) -> None:
+        """Fit one setting after the other, the strongest first, each around its pilot."""
+        if self.sources.exact_selection:
+            self.sources.expect(self._rounds_of(problems, settings))
+            self.family.walk_grid(problems, settings, visit, on_fit)
+            return
+        pilots = self.sources.pilots(problems.reference, self.family)
+        if isinstance(pilots, MomentSources):  # which know everything
+            self.family.walk_grid(replace(problems, sources=pilots), settings, visit, on_fit)
+            return
+        known, around = self._second_look(problems, settings, pilots)
+        wanted = np.ones(len(problems), dtype=bool)
+        for k in np.argsort(settings):
+            chosen = np.flatnonzero(wanted)
+            if len(chosen):
+                near = replace(problems, sources=known.near(around[k, chosen])).only(chosen)
+                models = self.family.fit_grid(near, settings[[k]], on_fit)
+                wanted &= visit(float(settings[k]), chosen, models)
+
+    def _rounds_of(self, problems: WeightedProblems, settings: FloatArray) -> int:
+        """Count the rounds that all gradients would take, with the pilots in the sites' place."""
+        pilots = self.sources.pilots(problems.reference, self.family)
+        if isinstance(pilots, MomentSources):
+            return 0
+        counting = CountingSources(pilots.near(0))
+
+        def go_on(setting: float, chosen: IntArray, models: FloatArray) -> NDArray[np.bool_]:
+            return np.ones(len(problems), dtype=bool)
+
+        self.family.walk_grid(replace(problems, sources=counting), settings, go_on)
+        return counting.asked[0]
+
+    def _second_look(
+        self, problems: WeightedProblems, settings: FloatArray, pilots: QuadraticSources
+    ) -> tuple[QuadraticSources, IntArray]:
+        """Ask once more, at the models that do best on the reference's held-out rows.
+
+        Also returns, for every setting and problem, the point that is nearer to its model.
+        """
+        first = np.array([self._pilot(float(setting)) for setting in settings])
+        found = [
+            self.family.fit_grid(replace(problems, sources=pilots.near(p)), settings[[k]])
+            for k, p in enumerate(first.tolist())
+        ]
+        points = np.stack([self._best(problems, models) for models in found])
+        own = len(pilots.points)
+        around = np.stack(
+            [
+                np.where(_gaps(models, points[k]) < _gaps(models, pilots.points[p]), own + k, p)
+                for k, (models, p) in enumerate(zip(found, first, strict=True))
+            ]
+        )
+        return pilots.and_at(points, self.sources.derivatives(points)), around
+
+    def _best(self, problems: WeightedProblems, models: FloatArray) -> FloatArray:
+        """Average, over the folds, the model of each that does best on the rows left out."""
+        X, y = problems.reference.X, problems.reference.y
+        losses = log_loss(self.family.predict(models, X), y)
+        chosen = []
+        for fold in np.unique(problems.fold):
+            mine = np.flatnonzero(problems.fold == fold)
+            rows = problems.held_out[fold] if fold >= 0 else np.ones(len(y), dtype=bool)
+            chosen.append(mine[np.argmin(losses[mine][:, rows].mean(axis=1))])
+        return np.asarray(models[chosen].mean(axis=0), dtype=np.float64)
+
+    def _pilot(self, setting: float) -> int:
+        return int(np.argmin(np.abs(np.log(self.settings / setting))))
+
+    # -- final models ------------------------------------------------------------------------
+
+    def fit_pairs(
+        self,
+        problems: WeightedProblems,
+        which: IntArray,
+        settings: FloatArray,
+        start: FloatArray | None,
+    ) -> FloatArray:
+        """Fit problem ``which[k]`` under ``settings[k]`` exactly, in a handful of rounds."""
+        pilots = self.sources.pilots(problems.reference, self.family)
+        around = np.array([self._pilot(float(setting)) for setting in settings])
+        near = replace(problems, sources=pilots.near(around))
+        models = self.family.fit_pairs(near, which, settings, start)
+        if not problems.reference.n_classes:
+            return models  # moments have told everything
+        return _by_rounds(self, problems, which, settings, models)
+
+
+def _gaps(models: FloatArray, point: FloatArray) -> FloatArray:
+    return np.asarray(np.linalg.norm(models - point, axis=(1, 2)))
+
+
+def _by_rounds(
+    learner: RoundsFamily,
+    problems: WeightedProblems,
+    which: IntArray,
+    settings: FloatArray,
+    models: FloatArray,
+) -> FloatArray:
+    """Ask, solve with the answers, and ask again, until nothing moves any more."""
+    before, step, slopes = models, np.zeros_like(models), np.zeros(len(models))
+    for k in range(learner.sources.most_rounds):
+        known = learner.sources.derivatives(models)
+        quadratic = QuadraticSources(
+            models,
+            known,
+            problems.sources.sizes,
+            problems.sources.row_counts,
+            problems.reference.n_classes,
+            np.arange(len(models)),
+        )
+        near = replace(problems, sources=quadratic)
+        gradients = _whole_gradients(learner.family, near, which, settings, models)
+        if k > 0:
+            # A quadratic that saw little curvature goes too far: halve such steps.
+            now = np.einsum("qkd,qkd->q", gradients, step)
+            far = now > OVERSHOOT * np.abs(slopes)
+            if far.any():
+                step[far] *= 0.5
+                models = np.where(far[:, None, None], before + step, models)
+                slopes = np.where(far, 0.5 * slopes, slopes)
+                if np.abs(step[far]).max() > CLOSE * np.abs(models).max():
+                    continue
+        found = learner.family.fit_pairs(near, which, settings, models)
+        before, step = models, found - models
+        slopes = np.einsum("qkd,qkd->q", gradients, step)
+        models = found
+        sizes = np.linalg.norm(found, axis=(1, 2))
+        if (np.linalg.norm(step, axis=(1, 2)) <= CLOSE * np.maximum(sizes, 1e-12)).all():
+            break
+    return models
+
+
+def _whole_gradients(
+    family: Any, near: WeightedProblems, which: IntArray, settings: FloatArray, models: FloatArray
+) -> FloatArray:
+    """Gradient of each pair's objective at its model, (n_pairs, n_outputs, n_features)."""
+    penalty = family._penalty(models.shape[2])
+    problem = GridProblem(
+        sources=near.sources,
+        reference=near.reference,
+        weights=near.weights.in_columns(which).scaled(near.totals[which]),
+        reference_weights=near.reference_weights[which] * near.totals[which],
+        C=settings,
+        fold=near.fold[which] + 1,
+        reference_shares=near.reference_shares,
+        penalty=penalty,
+    )
+    points = np.ascontiguousarray(models.transpose(2, 0, 1))
+    data = GridGradients(problem)(points, np.arange(len(models))).value
+    return np.asarray(data.transpose(1, 2, 0) + models * penalty / settings[:, None, None])

@@ -1,0 +1,87 @@
+"""The cluster: one that is there already, or one on this machine for the time it is needed."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sourcewise.engines.dask.messages import NO_SCHEDULER, UNGUARDED
+
+# Dask's own value has freed memory given back to the system at once, which doubles our CPU time.
+TRIM_THRESHOLD = 256 << 20
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files of an encrypted connection, as Dask's own ``Security`` takes them."""
+
+    ca: Path
+    cert: Path
+    key: Path
+
+    def security(self) -> Any:
+        """Return Dask's object for them."""
+        from distributed import Security
+
+        return Security(
+            tls_ca_file=str(self.ca),
+            tls_client_cert=str(self.cert),
+            tls_client_key=str(self.key),
+            require_encryption=True,
+        )
+
+
+@contextmanager
+def connected(address: str, tls: Tls | None = None) -> Iterator[Any]:
+    """Connect to a scheduler."""
+    from distributed import Client
+
+    security = None if tls is None else tls.security()
+    try:
+        client = Client(address, security=security, timeout=20, set_as_default=False)
+    except Exception as error:  # whatever a connection can fail with, unreadable keys included
+        why = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
+        raise ValueError(NO_SCHEDULER.format(address=address, why=why)) from error
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+@contextmanager
+def local_cluster(n_workers: int | None = None, memory_limit: Any = "auto") -> Iterator[Any]:
+    """Start one worker a core on the loopback interface, and stop them again."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise RuntimeError(UNGUARDED)
+    settings = {
+        "distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": TRIM_THRESHOLD,
+        "logging.distributed": "critical",
+        # What a worker holds for us Dask can neither spill nor wait for: it only has to stay below.
+        "distributed.worker.memory.target": False,
+        "distributed.worker.memory.spill": False,
+        "distributed.worker.memory.pause": False,
+        "distributed.worker.memory.terminate": 0.95,
+        # Rows are with one worker: another would have to read them again.
+        "distributed.scheduler.work-stealing": False,
+    }
+    with (
+        dask.config.set(settings),
+        LocalCluster(
+            n_workers=n_workers or dask.system.CPU_COUNT,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",  # any free port
+            memory_limit=memory_limit,
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

@@ -1,0 +1,255 @@
+"""What a fit has found so far, in a folder: Parquet files that appear whole.
+
+A fit that was stopped runs again from the start, and takes every answer that it already has from
+here, so that it ends with the same result. What was found out about a source is kept under a
+fingerprint of the question and one of the source's name and rows: it serves whenever the same is
+asked again, whatever other sources have come or gone. Sums over all sources serve the same sources
+only, and are removed when the fit is done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.discrepancy.findings import concat_findings, select_findings
+from sourcewise.engines.dask.messages import NOT_A_FOLDER
+from sourcewise.files import staged
+
+ANSWERS, SUMS = "answers", "sums"
+
+
+class Journal:
+    """The folder of a fit, or none.
+
+    Parameters
+    ----------
+    folder : path, optional
+    """
+
+    def __init__(self, folder: Path | None):
+        self.folder = folder
+        self.prints: Any = None
+        self.data = ""
+        if folder is not None:
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(NOT_A_FOLDER.format(path=folder))
+            (folder / ANSWERS).mkdir(parents=True, exist_ok=True)
+            (folder / SUMS).mkdir(exist_ok=True)
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is written."""
+        return self.folder is not None
+
+    def know(self, prints: Any) -> None:
+        """Take the sources' fingerprints, in the engine's order."""
+        self.prints = prints
+        self.data = digest(prints)
+
+    def digest(self, value: Any) -> str:
+        """Fingerprint of a message, if anybody needs it."""
+        return digest(value) if self.active else ""
+
+    def answers(self, question: Any) -> Answers:
+        """Return what is known of the answers to a question."""
+        kind = get_type_hints(type(question).judge).get("return")
+        if self.folder is None or not is_dataclass(kind):
+            return Answers(None, kind, self.prints)
+        name = digest((type(question).__qualname__, question))
+        return Answers(self.folder / ANSWERS / name, kind, self.prints)
+
+    def sums(self, *asked: Any) -> Sums:
+        """Return what is known of sums over all sources."""
+        if self.folder is None:
+            return Sums(None)
+        return Sums(self.folder / SUMS / f"{digest((self.data, *asked))}.parquet")
+
+    def finished(self) -> None:
+        """Remove what serves this fit only."""
+        if self.folder is not None:
+            for path in (self.folder / SUMS).glob("*.parquet"):
+                path.unlink(missing_ok=True)
+
+
+class Sums:
+    """Sums that may have been found before."""
+
+    def __init__(self, path: Path | None):
+        self.path = path
+        self.found: tuple[FloatArray, ...] | None = None
+        table = None if path is None else _read(path)
+        if table is not None:
+            with suppress(KeyError, TypeError, ValueError):  # it is not one of our files
+                self.found = tuple(
+                    np.array(row["values"], dtype=_number_type(row["dtype"])).reshape(row["shape"])
+                    for row in table.to_pylist()
+                )
+
+    def write(self, found: tuple[FloatArray, ...]) -> None:
+        """Keep what has been found."""
+        import pyarrow as pa
+
+        # Laid out as it will be read again: sums of other layouts may differ in their last digit.
+        self.found = found = tuple(np.ascontiguousarray(array) for array in found)
+        if self.path is None:
+            return
+        columns = {
+            "dtype": [array.dtype.str for array in found],
+            "shape": [list(array.shape) for array in found],
+            "values": [np.asarray(array, dtype=np.float64).ravel() for array in found],
+        }
+        _write(self.path, pa.table(columns))
+
+
+class Answers:
+    """Findings about sources, one row a source, in files of some sources each.
+
+    Parameters
+    ----------
+    folder : path, optional
+    kind : type
+        Dataclass of the findings.
+    prints : array of shape (n_sources, 16)
+    """
+
+    def __init__(self, folder: Path | None, kind: Any, prints: Any):
+        self.folder, self.kind, self.prints = folder, kind, prints
+        if folder is not None:
+            folder.mkdir(exist_ok=True)
+
+    def known(self, asked: IntArray) -> tuple[IntArray, Any]:
+        """Return positions of sources that have answered before, and findings about them."""
+        nobody = np.array([], dtype=np.intp)
+        if self.folder is None:
+            return nobody, None
+        wanted = {self.prints[k].tobytes(): int(k) for k in asked}
+        positions, parts = [], []
+        for path in sorted(self.folder.glob("*.parquet")):
+            table = _read(path)
+            if table is None:
+                continue
+            prints = table.column("fingerprint").to_pylist()
+            rows = [row for row, one in enumerate(prints) if one in wanted]
+            if rows:
+                parts.append(select_findings(_findings(self.kind, table, ""), np.array(rows)))
+                positions += [wanted.pop(prints[row]) for row in rows]
+        if not parts:
+            return nobody, None
+        return np.array(positions, dtype=np.intp), concat_findings(parts)
+
+    def write(self, positions: IntArray, found: Any) -> None:
+        """Keep findings about some sources."""
+        if self.folder is None:
+            return
+        import pyarrow as pa
+
+        prints = [self.prints[k].tobytes() for k in positions]
+        columns = {"fingerprint": pa.array(prints, pa.binary(16)), **_columns(found, "")}
+        _write(self.folder / f"{uuid.uuid4().hex}.parquet", pa.table(columns))
+
+
+def _columns(found: Any, before: str) -> dict[str, Any]:
+    """Lay findings out as columns of lists; the last axis of every array runs over sources."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {}
+    for field in fields(found):
+        value, name = getattr(found, field.name), before + field.name
+        if is_dataclass(value):
+            columns.update(_columns(value, name + "."))
+            continue
+        array = np.asarray(value)
+        rows = np.ascontiguousarray(np.moveaxis(array, -1, 0)).reshape(array.shape[-1], -1)
+        shape = ",".join(map(str, array.shape[:-1]))
+        kind = pa.list_(pa.from_numpy_dtype(array.dtype))
+        columns[f"{name}:{shape}"] = pa.array(list(rows), kind)
+    return columns
+
+
+def _findings(kind: Any, table: Any, before: str) -> Any:
+    """Make findings of columns again."""
+    hints = get_type_hints(kind)
+    values = []
+    for field in fields(kind):
+        name = before + field.name
+        if is_dataclass(hints[field.name]):
+            values.append(_findings(hints[field.name], table, name + "."))
+            continue
+        column = next(c for c in table.column_names if c.startswith(name + ":"))
+        shape = [int(n) for n in column.partition(":")[2].split(",") if n]
+        rows = table.column(column).combine_chunks()
+        flat = rows.flatten().to_numpy(zero_copy_only=False)
+        moved = np.moveaxis(flat.reshape(len(rows), *shape), 0, -1)
+        values.append(np.ascontiguousarray(moved))
+    return kind(*values)
+
+
+def _number_type(name: str) -> Any:
+    kind = np.dtype(name)
+    if kind.kind not in "fiub":
+        raise ValueError(name)
+    return kind
+
+
+def _write(path: Path, table: Any) -> None:
+    from pyarrow import parquet
+
+    with staged(path) as (temporary,):
+        parquet.write_table(table, temporary)
+
+
+def _read(path: Path) -> Any:
+    """Return a table, or None where there is none that can be read."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException):
+        return None
+
+
+# -- fingerprints ----------------------------------------------------------------------------
+
+
+def digest(value: Any) -> str:
+    """Fingerprint of arrays, numbers, texts and objects made of them, the same in any process."""
+    made = hashlib.blake2b(digest_size=16)
+    _feed(made, value)
+    return made.hexdigest()
+
+
+def _feed(made: Any, value: Any) -> None:
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        made.update(f"{value.dtype.str}{value.shape}".encode())
+        made.update(np.ascontiguousarray(value).data)
+    elif isinstance(value, np.ndarray | list | tuple):
+        items: Sequence[Any] = value.tolist() if isinstance(value, np.ndarray) else value
+        made.update(f"{len(items)} of {type(value).__name__}".encode())
+        for item in items:
+            _feed(made, item)
+    elif is_dataclass(value) and not isinstance(value, type):
+        made.update(type(value).__qualname__.encode())
+        for field in fields(value):
+            made.update(field.name.encode())
+            _feed(made, getattr(value, field.name))
+    elif hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
+        made.update(type(value).__qualname__.encode())
+        for name, part in sorted(vars(value).items()):
+            made.update(name.encode())
+            _feed(made, part)
+    else:
+        made.update(f"{type(value).__name__} {_plain(value)};".encode())
+
+
+def _plain(value: Any) -> str:
+    return value.__qualname__ if hasattr(value, "__qualname__") else repr(value)

@@ -1,0 +1,130 @@
+"""What workers do: each function is a task on one group of sources."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.discrepancy.findings import concat_findings
+from sourcewise.core.engine import Question
+from sourcewise.core.source_weights import SourceWeights
+from sourcewise.engines.dask.rows import GroupTask
+from sourcewise.engines.dask.store import store_here
+
+
+@dataclass(frozen=True)
+class GroupFacts:
+    """What is known of the sources of a group when their rows have been read.
+
+    Attributes
+    ----------
+    sizes : array of shape (n_sources,)
+        Effective rows.
+    row_counts : int array of shape (n_sources,)
+    prints : uint8 array of shape (n_sources, 16)
+        Equal where a source's name and rows are; none where nobody asked for them.
+    no_rows : array of shape (0, n_features)
+        As wide as mapped rows, and of their type.
+    """
+
+    sizes: FloatArray
+    row_counts: IntArray
+    prints: Any
+    no_rows: FloatArray
+
+
+def same(value: Any) -> Any:
+    """Return the argument: what many tasks need is the result of a task, and can be made again."""
+    return value
+
+
+def read_group(task: GroupTask, with_prints: bool) -> GroupFacts:
+    """Read and check the rows of a group."""
+    store = store_here(task.fit)
+    store.build(task)
+    found = []
+    for k, entry in store.chunks(task):
+        data = entry.sources.data
+        prints = fingerprints(data, task.group.chunks[k].names) if with_prints else NO_PRINTS
+        found.append((data.sizes, data.row_counts, prints, data.X[:0]))
+    return GroupFacts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+
+NO_PRINTS = np.zeros((0, 16), dtype=np.uint8)
+
+
+def fingerprints(data: SourceData, names: Sequence[Any]) -> Any:
+    """Sixteen bytes for each source, of its name and all of its rows."""
+    found = np.empty((data.n_sources, 16), dtype=np.uint8)
+    for position, rows in enumerate(data.slices()):
+        made = hashlib.blake2b(repr(names[position]).encode(), digest_size=16)
+        for array in (data.X[rows], data.y[rows], data.row_shares[rows]):
+            made.update(f"{array.dtype}{array.shape}".encode())
+            made.update(np.ascontiguousarray(array).data)
+        found[position] = np.frombuffer(made.digest(), dtype=np.uint8)
+    return found
+
+
+def ask_sources(task: GroupTask, question: Question, asked: IntArray) -> tuple[IntArray, Any]:
+    """Ask some sources of a group; returns their positions in it, and findings."""
+    store, starts = store_here(task.fit), task.group.starts
+    positions, parts = [], []
+    for k in np.unique(np.searchsorted(starts, asked, side="right") - 1).tolist():
+        mine = asked[(asked >= starts[k]) & (asked < starts[k + 1])] - starts[k]
+        for some, found in store.chunk(task, k).sources.ask(question, mine):
+            positions.append(some + starts[k])
+            parts.append(found)
+    return np.concatenate(positions), contiguous(concat_findings(parts))
+
+
+def contiguous(found: Any) -> Any:
+    """Return findings whose arrays are laid out row by row, as they are when read from a file."""
+    if not is_dataclass(found):
+        return np.ascontiguousarray(found)  # an array
+    whole: Any = found
+    parts = {field.name: contiguous(getattr(whole, field.name)) for field in fields(whole)}
+    return type(whole)(**parts)
+
+
+def add_up(
+    task: GroupTask,
+    fit: str,
+    weights: SourceWeights,
+    method: str,
+    arguments: tuple[Any, ...],
+    columns: IntArray,
+) -> tuple[FloatArray, ...] | None:
+    """Add up a group's sources, chunk by chunk; None where none of them counts."""
+    store = store_here(task.fit)
+    total = None
+    for k in range(len(task.group.chunks)):
+        sums = store.sums(task, k, fit, weights, columns)
+        if sums is not None:
+            total = added(total, getattr(sums, method)(*arguments))
+    return total
+
+
+def spread_group(task: GroupTask, directions: FloatArray) -> tuple[FloatArray, ...] | None:
+    """Sum over all rows of a group of ``x (x' q)``."""
+    total = None
+    for _, entry in store_here(task.fit).chunks(task):
+        total = added(total, entry.sources.spread(directions))
+    return total
+
+
+def rows_of_group(task: GroupTask) -> list[SourceData]:
+    """Return all rows of a group, for where they are so few that they need no cluster."""
+    return [entry.sources.data for _, entry in store_here(task.fit).chunks(task)]
+
+
+def added(total: tuple[FloatArray, ...] | None, more: Any) -> tuple[FloatArray, ...]:
+    """Add arrays to arrays."""
+    parts = more if isinstance(more, tuple) else (more,)
+    if total is None:
+        return parts
+    return tuple(a + b for a, b in zip(total, parts, strict=True))

@@ -1,0 +1,24 @@
+"""Sources whose rows may not leave their owners, asked over Flower."""
+
+from sourcewise.engines.flower.averaging import TrustedFedAvg
+from sourcewise.engines.flower.carriers import GridCarrier, LocalCarrier
+from sourcewise.engines.flower.client import Site, client_app
+from sourcewise.engines.flower.policy import Policy, SiteFile, read_site_file
+from sourcewise.engines.flower.server import RunSettings, run_server, server_app
+from sourcewise.engines.flower.sources import FederatedFacts, FlowerSources
+
+__all__ = [
+    "FederatedFacts",
+    "FlowerSources",
+    "GridCarrier",
+    "LocalCarrier",
+    "Policy",
+    "RunSettings",
+    "Site",
+    "SiteFile",
+    "TrustedFedAvg",
+    "client_app",
+    "read_site_file",
+    "run_server",
+    "server_app",
+]

@@ -1,0 +1,92 @@
+"""How messages get to the sites and back: over Flower's grid, or by a call in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+
+from sourcewise.engines.flower.client import Site
+
+POLL = 0.1  # seconds between two looks for answers; Flower's own way waits 3
+NO_ANSWER = "it did not answer within {seconds:.0f} seconds"
+GONE = "its node failed or left ({why})"
+
+Replies = dict[int, RecordDict | str]
+
+
+class Carrier(Protocol):
+    """Takes messages to nodes."""
+
+    def nodes(self) -> Sequence[int]:
+        """Nodes that are there now."""
+
+    def exchange(self, messages: Mapping[int, RecordDict], timeout: float) -> Replies:
+        """Send a message to each node; returns the reply, or in words why there is none."""
+
+
+class GridCarrier:
+    """Sites behind Flower's SuperLink.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid
+        What a server app is given.
+    """
+
+    def __init__(self, grid: Grid):
+        self.grid = grid
+
+    def nodes(self) -> Sequence[int]:
+        """Nodes that are connected."""
+        return sorted(self.grid.get_node_ids())
+
+    def exchange(self, messages: Mapping[int, RecordDict], timeout: float) -> Replies:
+        """Push, and pull until all have answered or the time is up."""
+        begin = time.monotonic()
+        sent = [
+            Message(content, dst_node_id=node, message_type="query", ttl=timeout + 60.0)
+            for node, content in messages.items()
+        ]
+        waiting = dict(zip(self.grid.push_messages(sent), messages, strict=True))
+        replies: Replies = {node: NO_ANSWER.format(seconds=timeout) for node in messages}
+        while waiting:
+            for reply in self.grid.pull_messages(list(waiting)):
+                node = waiting.pop(reply.metadata.reply_to_message_id, None)
+                if node is not None:
+                    replies[node] = _content_of(reply)
+            if time.monotonic() - begin > timeout:
+                break
+            if waiting:
+                time.sleep(POLL)
+        return replies
+
+
+def _content_of(reply: Message) -> RecordDict | str:
+    if not reply.has_error():
+        return reply.content
+    reason = str(reply.error.reason or f"code {reply.error.code}")
+    return GONE.format(why=" ".join(reason.split())[:120].rstrip("."))
+
+
+class LocalCarrier:
+    """Sites in this process, for tests and for trying things out.
+
+    Parameters
+    ----------
+    sites : sequence of Site
+    """
+
+    def __init__(self, sites: Sequence[Site]):
+        self.sites = list(sites)
+
+    def nodes(self) -> Sequence[int]:
+        """Positions of the sites."""
+        return range(len(self.sites))
+
+    def exchange(self, messages: Mapping[int, RecordDict], timeout: float) -> Replies:
+        """Let every site answer."""
+        return {node: self.sites[node].answer(content) for node, content in messages.items()}

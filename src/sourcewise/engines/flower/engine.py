@@ -1,0 +1,345 @@
+"""The engine of sites that keep their rows: each of the method's questions becomes messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.by_rounds import MOST_ROUNDS
+from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.combined import LookQuestion
+from sourcewise.core.discrepancy.cross_fit import CrossFitQuestion
+from sourcewise.core.discrepancy.features import FeatureMessage
+from sourcewise.core.discrepancy.local_exchange import LocalAnswer, LocalQuestion
+from sourcewise.core.discrepancy.moments import Moments
+from sourcewise.core.discrepancy.permutation import PermutationQuestion, PValues
+from sourcewise.core.discrepancy.plug_in import PlugInAnswer, PlugInQuestion
+from sourcewise.core.discrepancy.plug_in_queries import find_by_gradients
+from sourcewise.core.discrepancy.pull import PullAnswer, PullQuestion
+from sourcewise.core.discrepancy.quadratic_pull import quadratic_joint_models
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
+from sourcewise.core.engine import Question
+from sourcewise.core.family import LinearFamily
+from sourcewise.core.moment_sources import MomentSources, rows_of_moments
+from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, derivatives
+from sourcewise.core.row_space import RowSpace
+from sourcewise.core.source_weights import SourceWeights
+from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.engines.flower.guards import contradictions, copies, other_answers
+from sourcewise.engines.flower.modes import Mode
+from sourcewise.engines.flower.questions import (
+    DerivativesMessage,
+    GradientsMessage,
+    LossesMessage,
+    MomentsMessage,
+    SquareGradientsMessage,
+)
+from sourcewise.engines.flower.session import Session
+from sourcewise.engines.flower.sums import FlowerSums
+
+NOT_IN_MODE = "In the mode {mode!r} sites are not asked for the {what} discrepancy; pass {instead}."
+NO_SPARSE = (
+    "Sites that keep their rows take arrays, not sparse matrices; pass fewer, dense columns."
+)
+TOO_WIDE = (
+    "{outputs} outputs times {features} features are too many for curvatures to travel "
+    "({entries} numbers a model, at most {most}); leave columns out, or use fewer classes."
+)
+NOISY_ROUNDS = 2
+MOST_CURVATURE = 4_000_000  # entries of one matrix of curvature
+
+
+class FlowerEngine:
+    """Answers of sites, as the method asks for them.
+
+    Parameters
+    ----------
+    session : Session
+    probe : SourceData
+        The reference's rows.
+    mode : Mode
+    exact_selection : bool
+    sizes : array of shape (n_sources,)
+        Rows that each site counts for.
+    guards : bool
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        probe: SourceData,
+        mode: Mode,
+        exact_selection: bool,
+        sizes: FloatArray,
+        guards: bool,
+    ):
+        if isinstance(probe.X, SparseRows):
+            raise ValueError(NO_SPARSE)
+        self.session, self.mode, self.exact_selection = session, mode, exact_selection
+        self.names = session.names
+        self.sizes = sizes
+        self.row_counts = np.maximum(np.round(sizes), 1).astype(np.intp)
+        self.n_classes = probe.n_classes
+        self.guards = guards
+        self.noise = np.array([float(session.described[n].noise[0]) for n in self.names])
+        self._probe = probe
+        self._judged: QuadraticSources | None = None
+        self._pilots: QuadraticSources | MomentSources | None = None
+
+    # -- what every engine answers -----------------------------------------------------------
+
+    def ask(
+        self, question: Question, sources: Sequence[int] | None = None
+    ) -> Iterator[tuple[IntArray, Any]]:
+        """Ask some sites (by default all); yields positions and findings."""
+        asked = list(range(len(self.names))) if sources is None else list(sources)
+        if isinstance(question, LookQuestion):
+            yield from self._look(question, asked)
+        elif isinstance(question, PullQuestion):
+            yield from self._pulls(question, asked)
+        elif isinstance(question, LocalQuestion):
+            yield from self._plainly(question, question.message, asked)
+        elif isinstance(question, PlugInQuestion):
+            yield from self._separate(question, asked)
+        elif isinstance(question, PermutationQuestion):
+            unknown = np.full(len(asked), np.nan)  # rows of both sides would have to meet
+            yield np.array(asked), PValues(unknown)
+        elif isinstance(question, CrossFitQuestion):
+            if not self.mode.shares_rows:
+                instead = "mode='shared-reference'"
+                raise ValueError(
+                    NOT_IN_MODE.format(mode=self.mode.name, what="cross-fit", instead=instead)
+                )
+            yield from self._plainly(question, question.message, asked)
+        else:
+            raise ValueError(NO_SPARSE)
+
+    def weighted(self, weights: SourceWeights) -> FlowerSums:
+        """Get ready for sums that sites are asked for one by one."""
+        return FlowerSums(self, weights)
+
+    def spread(self, directions: FloatArray) -> FloatArray:
+        """Directions are the reference's own: what sites add to them is not worth a round."""
+        return np.zeros_like(directions)
+
+    def in_row_space(self, reference: FloatArray) -> tuple[Any, RowSpace] | None:
+        """Rows stay as they are."""
+        return None
+
+    # -- questions ---------------------------------------------------------------------------
+
+    def _send(self, messages: Sequence[Any], asked: Sequence[int]) -> list[list[Any]]:
+        """Send the same messages to some sites; answers in the order of sites."""
+        names = [self.names[i] for i in asked]
+        found = self.session.ask(dict.fromkeys(names, messages))
+        return [found[name] for name in names]
+
+    def _plainly(
+        self, question: Any, message: Any, asked: list[int]
+    ) -> Iterator[tuple[IntArray, Any]]:
+        for i, (answer,) in zip(asked, self._send([message], asked), strict=True):
+            yield np.array([i]), question.judge(self._as_counted(answer, i))
+
+    def _look(self, question: LookQuestion, asked: list[int]) -> Iterator[tuple[IntArray, Any]]:
+        """Ask for the look, and in the same round for all that will be wanted next."""
+        if self.mode.name == "gradients":
+            instead = "discrepancy='plug-in', or mode='models-only'"
+            raise ValueError(
+                NOT_IN_MODE.format(mode=self.mode.name, what="combined", instead=instead)
+            )
+        reference = question.reference
+        message = question.message
+        if not self.mode.shares_rows:
+            message = replace(message, features=_without_rows(message.features))
+        messages = [message, self._pilot_message(reference.rows, _learner(reference))]
+        if self.mode.shares_rows:
+            messages.append(PullQuestion(reference).message)
+        for i, answers in zip(asked, self._send(messages, asked), strict=True):
+            yield np.array([i]), question.judge(self._as_counted(answers[0], i))
+
+    def _pulls(self, question: PullQuestion, asked: list[int]) -> Iterator[tuple[IntArray, Any]]:
+        if self.mode.shares_rows:
+            yield from self._plainly(question, question.message, asked)
+            return
+        reference = question.reference
+        pilots = self.pilots(reference.rows, _learner(reference))
+        if isinstance(pilots, MomentSources):
+            answer = pilots.joint_models(question.message)
+            yield np.arange(len(self.names)), question.judge(answer)
+            return
+        k = int(np.argmin(np.abs(np.log(_learner(reference).settings / reference.setting))))
+        penalty = self._penalty(_learner(reference))
+        first = quadratic_joint_models(reference, pilots.near(k), penalty)
+        # Once more, around each site's own joint model: that is where it matters.
+        own = first.models.reshape(len(self.names), -1, *first.models.shape[1:]).mean(axis=1)
+        found = self.session.ask(
+            {name: [DerivativesMessage(own[[i]])] for i, name in enumerate(self.names)}
+        )
+        for i, name in enumerate(self.names):
+            around = QuadraticSources(
+                own[[i]],
+                found[name][0],
+                self.sizes[[i]],
+                self.row_counts[[i]],
+                self.n_classes,
+            )
+            answer = quadratic_joint_models(reference, around, penalty)
+            yield np.array([i]), question.judge(answer)
+
+    def _separate(
+        self, question: PlugInQuestion, asked: list[int]
+    ) -> Iterator[tuple[IntArray, Any]]:
+        """Find the plug-in discrepancy by gradients at hypotheses, then ask for the losses."""
+        if self.mode.shares_rows:
+            yield from self._plainly(question, question.message, asked)
+            return
+        names = [self.names[i] for i in asked]
+
+        def gradients(models: list[FloatArray]) -> list[FloatArray]:
+            found = self.session.ask(
+                {n: [SquareGradientsMessage(m)] for n, m in zip(names, models, strict=True)}
+            )
+            return [found[name][0].gradients[0] for name in names]
+
+        models = find_by_gradients(question.message, self.n_classes, len(asked), gradients)
+        losses = self.session.ask(
+            {n: [LossesMessage(m)] for n, m in zip(names, models, strict=True)}
+        )
+        for i, name, of_site in zip(asked, names, models, strict=True):
+            yield np.array([i]), question.judge(PlugInAnswer(of_site[None], losses[name][0]))
+
+    def _as_counted(self, answer: Any, site: int) -> Any:
+        """Let a site count for the rows that it may count for, whatever it says."""
+        size = self.sizes[[site]]
+        if isinstance(answer, LocalAnswer):
+            return replace(answer, sizes=size)
+        if hasattr(answer, "local"):
+            return replace(answer, local=replace(answer.local, sizes=size))
+        if isinstance(answer, PullAnswer):
+            return replace(answer, sizes=np.minimum(answer.sizes, size))
+        return answer
+
+    # -- training ----------------------------------------------------------------------------
+
+    def pilots(
+        self, reference: ReferenceRows, family: LinearFamily
+    ) -> QuadraticSources | MomentSources:
+        """All sites to second order around the reference's model under each setting."""
+        if self._pilots is None:
+            message = self._pilot_message(reference, family)
+            answers = self._send([message], range(len(self.names)))
+            known = _joined([answer for (answer,) in answers])
+            if self.guards and isinstance(known, Derivatives):
+                self._leave_out_copies(message.points, known)
+            if isinstance(known, Moments):
+                self._pilots = MomentSources(known, self.sizes, self.row_counts)
+            else:
+                self._pilots = QuadraticSources(
+                    message.points, known, self.sizes, self.row_counts, self.n_classes
+                )
+        return self._pilots
+
+    def derivatives(self, points: FloatArray) -> Derivatives:
+        """Ask all sites for derivatives at some models.
+
+        Whoever contradicts what the reference's rows have judged is left out.
+        """
+        before = self._judged or self._pilots
+        checked = self.guards and isinstance(before, QuadraticSources)
+        asked = points
+        if checked and isinstance(before, QuadraticSources):  # a question asked before is repeated
+            asked = np.concatenate([points, before.points[:1]])
+        answers = self._send([DerivativesMessage(asked)], range(len(self.names)))
+        known: Derivatives = _joined([answer for (answer,) in answers])
+        if not checked or not isinstance(before, QuadraticSources):
+            return known
+        n = len(points)
+        again = Derivatives(known.gradients[:, n:], known.hessians[:, n:])
+        known = Derivatives(known.gradients[:, :n], known.hessians[:, :n])
+        wrong = other_answers(self.names, before, again, self.noise)
+        wrong |= contradictions(self.names, before, points, known, self.noise)
+        self.session.leave_out(wrong)
+        if self._judged is None:
+            self._judged = before.and_at(points, known)
+        return known
+
+    @property
+    def most_rounds(self) -> int:
+        """With noise, models never stop moving."""
+        return NOISY_ROUNDS if self.noise.any() else MOST_ROUNDS
+
+    def expect(self, rounds: int) -> None:
+        """Say how many rounds are coming."""
+        self.session.expect(rounds)
+
+    def _leave_out_copies(self, points: FloatArray, known: Derivatives) -> None:
+        own = derivatives(self._probe, points[:1])
+        size = float(self._probe.sizes[0])
+        self.session.leave_out(copies(self.names, known, self.sizes, own, size))
+
+    def gradients(self, points: FloatArray) -> FloatArray:
+        """Ask all sites for gradients at some models, (n_sources, n_points, ...)."""
+        answers = self._send([GradientsMessage(points)], range(len(self.names)))
+        return np.concatenate([answer.gradients for (answer,) in answers])
+
+    def _pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Any:
+        key = id(family)
+        if key not in self._pilot_messages:
+            self._pilot_messages[key] = self._new_pilot_message(reference, family)
+        return self._pilot_messages[key]
+
+    @cached_property
+    def _pilot_messages(self) -> dict[int, Any]:
+        return {}
+
+    def _new_pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Any:
+        if not self.n_classes:
+            return MomentsMessage(0)
+        settings = family.settings
+        weights = np.repeat((reference.size * reference.shares)[:, None], len(settings), axis=1)
+        points = np.asarray(
+            family.fit(reference.X, reference.y, weights, settings), dtype=np.float64
+        )
+        outputs, features = points.shape[1:]
+        entries = (outputs * features) ** 2
+        if entries > MOST_CURVATURE:
+            raise ValueError(
+                TOO_WIDE.format(
+                    outputs=outputs, features=features, entries=entries, most=MOST_CURVATURE
+                )
+            )
+        return DerivativesMessage(points)
+
+    def _penalty(self, family: Any) -> FloatArray:
+        n_features = self.pilots_points.shape[2]
+        return np.asarray(family._penalty(n_features))
+
+    @property
+    def pilots_points(self) -> FloatArray:
+        """Models around which the sites are known."""
+        assert isinstance(self._pilots, QuadraticSources)
+        return self._pilots.points
+
+
+def _learner(reference: ReferenceModels) -> LinearFamily:
+    family: Any = reference.family
+    learner: LinearFamily = getattr(family, "travels_as", family)
+    return learner
+
+
+def _joined(answers: Sequence[Any]) -> Any:
+    """Put answers of single sources behind each other, along their first axis."""
+    first = answers[0]
+    names = list(vars(first))
+    return type(first)(*(np.concatenate([getattr(a, name) for a in answers]) for name in names))
+
+
+def _without_rows(message: FeatureMessage) -> FeatureMessage:
+    """Replace the reference's rows by others with the same second moments."""
+    moments = (message.X * message.shares[:, None]).T @ message.X
+    rows = rows_of_moments(np.asarray(moments, dtype=np.float64))
+    return replace(message, X=rows, shares=np.full(len(rows), 1.0 / len(rows)))

@@ -1,0 +1,250 @@
+"""A SuperLink and SuperNodes as processes of this machine, on 127.0.0.1 only.
+
+Whatever is started is stopped by its process id, also after a failure, Ctrl-C or a plain kill.
+Telemetry, Flower's search for updates and installations at run time are off.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any
+
+from sourcewise.extras import how_to_install
+
+NOT_INSTALLED = "The program {name} is not beside {python}: {how}."
+DIED = "{name} stopped before it was ready; the end of its log {log} is: {tail}"
+NOT_READY = "{name} was not ready after {seconds:.0f} seconds; see {log}."
+RUN_TOO_LONG = "The run took more than {seconds:.0f} seconds and has been stopped."
+
+HOST = "127.0.0.1"
+READY = 90.0  # seconds that a SuperLink may take to open its port
+GRACE = 4.0  # seconds between asking a process to stop and stopping it
+PROFILE = "sourcewise-loopback"
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files for encryption and for the authentication of nodes."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+
+class Loopback:
+    """Starts and stops processes; use it in a ``with`` statement.
+
+    Parameters
+    ----------
+    folder : path
+        For logs and Flower's own files.
+    tls : Tls, optional
+        Encrypt, and let registered nodes in only.
+    """
+
+    def __init__(self, folder: Path, tls: Tls | None = None):
+        self.folder, self.tls = folder, tls
+        self.port = free_port()
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._files: list[IO[Any]] = []
+
+    # -- starting and stopping ---------------------------------------------------------------
+
+    def __enter__(self) -> Loopback:
+        """Start the SuperLink."""
+        try:
+            self._start_link()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        """Stop everything that was started."""
+        self.stop()
+
+    def _start_link(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        security = ["--insecure"]
+        connection = "insecure = true"
+        if self.tls is not None:
+            security = ["--ssl-ca-certfile", str(self.tls.authority)]
+            security += ["--ssl-certfile", str(self.tls.certificate)]
+            security += ["--ssl-keyfile", str(self.tls.key), "--enable-supernode-auth"]
+            connection = f"root-certificates = '{self.tls.authority}'"
+        text = f"[superlink]\ndefault = '{PROFILE}'\n\n[superlink.{PROFILE}]\n"
+        text += f"address = '{HOST}:{self.port}'\n{connection}\n"
+        (self.folder / "config.toml").write_text(text, encoding="utf-8")
+        options = ["--host", HOST, "--port", str(self.port)]
+        options += ["--disable-runtime-dependency-installation"]
+        self.start("superlink", "flower-superlink", [*security, *options])
+        self._wait_for_port("superlink", self.port)
+
+    def start_node(self, name: str, site: Path, key: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a SuperNode whose configuration names a site file."""
+        options = ["--superlink", f"{HOST}:{self.port}", "--host", HOST]
+        options += ["--port", str(free_port()), "--node-config", f"site='{site}'"]
+        if self.tls is None:
+            options.append("--insecure")
+        else:
+            options += ["--root-certificates", str(self.tls.authority)]
+            options += ["--ssl-certfile", str(self.tls.certificate)]
+            options += ["--ssl-keyfile", str(self.tls.key)]
+            options += ["--ssl-ca-certfile", str(self.tls.authority), "--max-retries", "3"]
+        if key is not None:
+            options += ["--auth-supernode-private-key", str(key)]
+        return self.start(name, "flower-supernode", options)
+
+    def start(self, name: str, program: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
+        """Start a program in a process group of its own; its output goes to a log."""
+        log = self.log(name).open("wb")
+        self._files.append(log)
+        process = subprocess.Popen(
+            [self._program(program), *options],
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=self.folder,
+        )
+        self.processes[name] = process
+        return process
+
+    def stop(self) -> None:
+        """Stop all process groups: ask first, then insist."""
+        running = list(self.processes.values())
+        for process in running:
+            _signal_group(process, signal.SIGTERM)
+        end = time.monotonic() + GRACE
+        for process in running:
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                continue
+        for process in running:
+            _signal_group(process, signal.SIGKILL)  # children may have outlived their parent
+            process.wait()
+        self.processes = {}
+        for file in self._files:
+            file.close()
+        self._files = []
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(self, app: Path, config: Mapping[str, Any], seconds: float) -> tuple[int, str]:
+        """Run a Flower app; returns its exit code and what it printed."""
+        pairs = " ".join(f"{name}={_toml(value)}" for name, value in config.items())
+        options = ["run", str(app), PROFILE, "--stream"]
+        process = self.start("run", "flwr", [*options, *(["-c", pairs] if pairs else [])])
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise ValueError(RUN_TOO_LONG.format(seconds=seconds)) from None
+        finally:
+            _signal_group(process, signal.SIGKILL)
+            process.wait()
+            self.processes.pop("run", None)
+        return code, self.log("run").read_text(encoding="utf-8", errors="replace")
+
+    def flwr(self, *options: str, seconds: float = 60.0) -> str:
+        """Run a short command of Flower's and return what it printed."""
+        done = subprocess.run(
+            [self._program("flwr"), *options],
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            cwd=self.folder,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
+    def log(self, name: str) -> Path:
+        """Where a process writes."""
+        return self.folder / f"{name}.log"
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "FLWR_HOME": str(self.folder),
+            "FLWR_TELEMETRY_ENABLED": "0",
+            "FLWR_DISABLE_UPDATE_CHECK": "1",
+            "FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION": "1",
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.05",
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+            "NO_COLOR": "1",
+        }
+
+    @staticmethod
+    def _program(name: str) -> str:
+        beside = Path(sys.executable).parent / name
+        found = str(beside) if beside.exists() else shutil.which(name)
+        if found is None:
+            raise ValueError(
+                NOT_INSTALLED.format(name=name, python=sys.executable, how=how_to_install("flower"))
+            )
+        return found
+
+    def _wait_for_port(self, name: str, port: int) -> None:
+        end = time.monotonic() + READY
+        while time.monotonic() < end:
+            if self.processes[name].poll() is not None:
+                tail = self.log(name).read_text(encoding="utf-8", errors="replace")[-300:]
+                raise ValueError(
+                    DIED.format(name=name, log=self.log(name), tail=" ".join(tail.split()))
+                )
+            with socket.socket() as probe:
+                probe.settimeout(1.0)
+                if probe.connect_ex((HOST, port)) == 0:
+                    return
+            time.sleep(0.1)
+        raise ValueError(NOT_READY.format(name=name, seconds=READY, log=self.log(name)))
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a plain kill of this process end as Ctrl-C does, so that what it started is stopped."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a process and its children; each was started as the leader of its group."""
+    try:
+        os.killpg(process.pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"'{value}'" if isinstance(value, str) else str(value)

@@ -1,0 +1,160 @@
+"""What a data owner allows, in a file of the owner's own that no server can change."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sourcewise.engines.flower.questions import QUESTIONS
+
+BAD_FILE = "{path} is not a site file: {why}."
+NO_SITE_FILE = 'There is no site file {path}; name it in the node\'s configuration as site="...".'
+UNKNOWN_ENTRY = "{path} has the entry {name!r}, which means nothing; there are {known}."
+WRONG_ENTRY = "{path}: {name!r} must be {what}; it is {value!r}."
+UNKNOWN_QUESTION = "{path} allows the question {name!r}, which does not exist; there are {known}."
+LOG_NOT_WRITABLE = "The log {path} cannot be written: {why}."
+
+LEAST_ROWS = 20
+MOST_BYTES = 256_000_000  # of one question
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is answered, and how.
+
+    Attributes
+    ----------
+    questions : tuple of str
+        Names of the questions that are answered; all others are refused.
+    least_rows : int
+        Nothing is answered from fewer rows.
+    clip : float
+        Largest Euclidean norm of any array that is returned; 0 for none.
+    noise : float
+        Standard deviation of Gaussian noise that is added to every number returned, drawn anew for
+        every question; 0 for none. Counts of rows are told as they are.
+    log : path, optional
+        A line of JSON is appended for each question: when, what was asked, what became of it.
+    most_bytes : int
+        Larger questions are not looked at.
+    """
+
+    questions: tuple[str, ...] = tuple(QUESTIONS)
+    least_rows: int = LEAST_ROWS
+    clip: float = 0.0
+    noise: float = 0.0
+    log: Path | None = None
+    most_bytes: int = MOST_BYTES
+
+
+@dataclass(frozen=True)
+class SiteFile:
+    """Who a site is, where its table is, and what is allowed.
+
+    Attributes
+    ----------
+    name : str
+    data : path
+        CSV or Parquet.
+    columns : dict
+        Names of the site's columns where they differ: from the server's name to the site's.
+    policy : Policy
+    """
+
+    name: str
+    data: Path
+    columns: Mapping[str, str] = field(default_factory=dict)
+    policy: Policy = Policy()
+
+
+_TOP = {"name": str, "data": str, "columns": dict, "policy": dict}
+_POLICY = {
+    "questions": list,
+    "least_rows": int,
+    "clip": float,
+    "noise": float,
+    "log": str,
+    "most_bytes": int,
+}
+_WHAT = {str: "a text", dict: "a table", list: "a list of texts", int: "a whole number"}
+
+
+def read_site_file(path: Path) -> SiteFile:
+    """Read and check a site's file; paths in it are relative to it."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ValueError(NO_SITE_FILE.format(path=path)) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(BAD_FILE.format(path=path, why=str(error).rstrip("."))) from error
+    _check_entries(path, content, _TOP)
+    for name in ("name", "data"):
+        if not content.get(name):
+            raise ValueError(BAD_FILE.format(path=path, why=f"it has no {name!r}"))
+    policy = content.get("policy", {})
+    _check_entries(path, policy, _POLICY)
+    for name in policy.get("questions", []):
+        if name not in QUESTIONS:
+            known = ", ".join(QUESTIONS)
+            raise ValueError(UNKNOWN_QUESTION.format(path=path, name=name, known=known))
+    here = path.parent
+    given = {name: value for name, value in policy.items() if name not in ("log", "questions")}
+    allowed = replace(
+        Policy(**given),
+        questions=tuple(policy.get("questions", QUESTIONS)),
+        log=here / policy["log"] if "log" in policy else None,
+    )
+    columns = {str(name): str(value) for name, value in content.get("columns", {}).items()}
+    return SiteFile(content["name"], here / content["data"], columns, allowed)
+
+
+def _check_entries(path: Path, found: Mapping[str, Any], known: Mapping[str, type]) -> None:
+    for name, value in found.items():
+        if name not in known:
+            raise ValueError(UNKNOWN_ENTRY.format(path=path, name=name, known=", ".join(known)))
+        wanted = known[name]
+        fits = isinstance(value, wanted) and not isinstance(value, bool)
+        if wanted is float:
+            fits = isinstance(value, int | float) and not isinstance(value, bool)
+        if wanted in (int, float) and fits:
+            fits = 0 <= value < float("inf")
+        if not fits:
+            what = _WHAT.get(wanted, "a number")
+            what += ", not negative" if wanted in (int, float) else ""
+            raise ValueError(WRONG_ENTRY.format(path=path, name=name, what=what, value=value))
+
+
+def protect(arrays: Mapping[str, np.ndarray], policy: Policy) -> dict[str, np.ndarray]:
+    """Clip arrays and add noise, as the policy says; whole numbers, which count, are left alone."""
+    rng = np.random.default_rng()  # from the system: nobody may know it
+    found = {}
+    for name, value in arrays.items():
+        if value.dtype.kind == "f":
+            norm = float(np.linalg.norm(value))
+            if policy.clip and norm > policy.clip:
+                value = value * (policy.clip / norm)
+            if policy.noise:
+                value = value + rng.normal(scale=policy.noise, size=value.shape)
+        found[name] = value
+    return found
+
+
+def write_log(policy: Policy, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Append what has been asked and answered; rows never get there."""
+    if policy.log is None:
+        return
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    lines = [json.dumps({"when": now, **entry}) + "\n" for entry in entries]
+    try:
+        with policy.log.open("a", encoding="utf-8") as file:
+            file.writelines(lines)
+    except OSError as error:
+        message = LOG_NOT_WRITABLE.format(path=policy.log, why=error.strerror)
+        raise ValueError(message) from error

@@ -1,0 +1,131 @@
+"""A small Flower project for one's own sites, as ``sourcewise federated init`` writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+PACKAGE = "fedsources"
+
+PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "{package}"
+version = "0.1.0"
+description = "Learn from sites that keep their rows"
+license = "BSD-3-Clause"
+dependencies = []  # sourcewise[flower] is installed at every site beforehand
+
+[tool.hatch.build.targets.wheel]
+packages = ["."]
+
+[tool.flwr.app]
+publisher = "sourcewise"
+
+[tool.flwr.app.components]
+serverapp = "{package}.server:app"
+clientapp = "{package}.client:app"
+
+[tool.flwr.app.config]
+# Where the server runs: the table of rows that you trust, its column of labels, where results go.
+reference = {reference}
+label = {label}
+output = {output}
+name = "reference"      # what the reference is called in the report
+# "models-only", "shared-reference" or "gradients"; see the page on federated fits.
+mode = "models-only"
+discrepancy = "combined"  # with mode "gradients": "plug-in", or "paper" for the paper's protocol
+task = "auto"           # "classification", "regression", or by the labels
+sites = {sites}               # no result from fewer sites than this
+wait = 60.0             # seconds to wait for them
+timeout = 600.0         # seconds a site has for an answer
+exact-selection = false # true asks for every gradient: dozens of rounds, or hundreds
+seed = 0
+"""
+
+SERVER = '''\
+"""The server: fits one model by the configuration in pyproject.toml."""
+
+from sourcewise.engines.flower import server_app
+
+app = server_app()
+'''
+
+CLIENT = '''\
+"""A site: answers from the table that its own site file names, as far as its owner allows."""
+
+from sourcewise.engines.flower import client_app
+
+app = client_app()
+'''
+
+SITE = """\
+# This file belongs to the owner of the data. It stays at the site; the server never sees it and
+# cannot change it. Start the node with --node-config "site='/path/to/this/file'".
+name = "{name}"
+data = "{name}.csv"        # CSV or Parquet, relative to this file
+
+# Columns that are called otherwise here: the server's name = this table's name.
+[columns]
+# age = "age_at_admission"
+
+[policy]
+# Questions that are answered; all others are refused. Leave a line out to refuse its question.
+questions = [
+{questions}
+]
+least_rows = 20     # nothing is answered from fewer rows
+clip = 0.0          # largest Euclidean norm of any array that leaves; 0 for no limit
+noise = 0.0         # standard deviation of Gaussian noise on every number that leaves
+log = "answers.jsonl"  # what was asked, when, and what became of it; never a row
+"""
+
+QUESTIONS = {
+    "describe": "the number of rows",
+    "look": "losses and agreement under the reference's models, the site's own fold models",
+    "local": "the same without the agreement",
+    "derivatives": "gradient and curvature of the mean loss at some models",
+    "gradients": "gradients of the mean loss at some models",
+    "moments": "second moments of features and target (regression)",
+    "square-gradients": "gradients of the mean squared loss (plug-in discrepancy)",
+    "losses": "mean losses of the models found by them",
+    "pull": "models of the site and the reference together; needs the reference's rows",
+    "plug-in": "separating models; needs the reference's moments",
+    "cross-fit": "the same, cross-fitted",
+}
+
+IGNORED = "*.csv\n*.parquet\n*.jsonl\nmodel.skops\nreport.*\nfederated.json\n"
+
+
+def project_files(
+    reference: str, label: str, output: str, sites: int, name: str = "my-site"
+) -> dict[str, str]:
+    """Return the text of every file of a project, by its path in the project."""
+    return {
+        "pyproject.toml": PROJECT.format(
+            package=PACKAGE,
+            reference=_text(reference),
+            label=_text(label),
+            output=_text(output),
+            sites=sites,
+        ),
+        f"{PACKAGE}/__init__.py": '"""Sites that keep their rows."""\n',
+        f"{PACKAGE}/server.py": SERVER,
+        f"{PACKAGE}/client.py": CLIENT,
+        "site.toml": site_file(name),
+        ".gitignore": IGNORED,
+    }
+
+
+def site_file(name: str) -> str:
+    """Return a site file that allows every question, with a word on each."""
+    lines = [f"  {_text(question)},  # {what}" for question, what in QUESTIONS.items()]
+    return SITE.format(name=name, questions="\n".join(lines))
+
+
+def _text(value: Any) -> str:
+    """Write a text as TOML: as JSON does."""
+    return json.dumps(str(value))

@@ -1,0 +1,196 @@
+"""Sources that keep their rows, behind Flower: what ``fit_sources`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.by_rounds import RoundsFamily
+from sourcewise.core.data import SourceData
+from sourcewise.core.engine import OpenSources, TrustedRows
+from sourcewise.engines.flower.carriers import Carrier, GridCarrier
+from sourcewise.engines.flower.engine import FlowerEngine
+from sourcewise.engines.flower.modes import MODES, Mode
+from sourcewise.engines.flower.session import TOO_LATE, Round, Session
+from sourcewise.engines.flower.setup import Setup, TableRules
+from sourcewise.estimators.row_rules import RowRules
+
+BAD_MODE = "mode must be one of {known}; got {value!r}."
+BAD_NUMBER = "{name} must be {what}; got {value!r}."
+
+TIMEOUT = 600.0
+SIZE_CAP = 2.0  # in units of the median site
+
+
+@dataclass(frozen=True)
+class FederatedFacts:
+    """What a federated fit was, for reports.
+
+    Attributes
+    ----------
+    mode : str
+    rule : str
+        What is exact and what is not, in words.
+    rounds : tuple of Round
+    left_out : dict
+        Sites that have no part in the result, and why.
+    capped : dict
+        Sites that count for fewer rows than they say: the rows they claim.
+    """
+
+    mode: str
+    rule: str
+    rounds: tuple[Round, ...]
+    left_out: dict[str, str]
+    capped: dict[str, float]
+
+    @property
+    def bytes_down(self) -> int:
+        """Bytes sent to all sites together."""
+        return sum(r.down for r in self.rounds)
+
+    @property
+    def bytes_up(self) -> int:
+        """Bytes received from all sites together."""
+        return sum(r.up for r in self.rounds)
+
+    @property
+    def seconds(self) -> float:
+        """Time spent waiting for answers."""
+        return sum(r.seconds for r in self.rounds)
+
+
+class FlowerSources:
+    """The reference's rows here, and sites that are asked over Flower.
+
+    Parameters
+    ----------
+    grid : flwr.serverapp.Grid, or a carrier
+        What a Flower server app is given.
+    X, y : arrays of shape (n_rows, n_features) and (n_rows,)
+        The reference's rows, which stay here except in the mode "shared-reference".
+    mode : {"models-only", "shared-reference", "gradients"}
+        What the sites are told. *models-only*: models and second moments of the reference. The
+        weights are then an approximation. *shared-reference*: the reference's rows; all is exact
+        but for the choice of the trade-off. *gradients*: the paper's own protocol for the plug-in
+        discrepancy, by gradients at hypotheses; for ``discrepancy="plug-in"`` or
+        ``protocol="paper"``.
+    exact_selection : bool
+        Ask the sites for every gradient of the choice of the trade-off, which takes dozens of
+        rounds, or hundreds.
+    table : TableRules, optional
+        For sites whose rows are tables: how their columns become those of ``X``.
+    size_cap : float or None
+        No site counts for more rows than so many times the median site: a number of rows cannot be
+        checked. None believes every number.
+    guards : bool
+        Leave out sites that contradict themselves in training, or are copies of others or of the
+        reference.
+    least_sites : int
+        With fewer usable sites there is no model, but a sentence.
+    timeout : float
+        Seconds that a site has for an answer.
+    on_round : callable, optional
+        Told every `Round`, for progress.
+    on_expected : callable, optional
+        With ``exact_selection``, told about how many rounds it will take before the first of them.
+
+    Examples
+    --------
+    In a server app::
+
+        @app.main()
+        def main(grid, context):
+            sources = FlowerSources(grid, X, y)
+            model = SourceWeightedClassifier(reference="ours").fit_sources(sources)
+            print(model.report(), sources.facts)
+    """
+
+    def __init__(
+        self,
+        grid: Any,
+        X: Any,
+        y: Any,
+        *,
+        mode: str = "models-only",
+        exact_selection: bool = False,
+        table: TableRules | None = None,
+        size_cap: float | None = SIZE_CAP,
+        guards: bool = True,
+        least_sites: int = 1,
+        timeout: float = TIMEOUT,
+        on_round: Callable[[Round], None] | None = None,
+        on_expected: Callable[[int], None] | None = None,
+    ):
+        if mode not in MODES:
+            raise ValueError(BAD_MODE.format(known=", ".join(map(repr, MODES)), value=mode))
+        for name, value, least in (("least_sites", least_sites, 1), ("timeout", timeout, 0.001)):
+            if not value >= least:
+                what = f"a number of at least {least}"
+                raise ValueError(BAD_NUMBER.format(name=name, what=what, value=value))
+        if size_cap is not None and not size_cap >= 1.0:
+            raise ValueError(
+                BAD_NUMBER.format(name="size_cap", what="None or at least 1", value=size_cap)
+            )
+        carrier: Carrier = grid if hasattr(grid, "exchange") else GridCarrier(grid)
+        self.X, self.y, self.table = X, y, table
+        self.mode: Mode = MODES[mode]
+        self.exact_selection, self.size_cap, self.guards = exact_selection, size_cap, guards
+        self.session = Session(carrier, timeout, least_sites, on_round, on_expected)
+        self._engine: FlowerEngine | None = None
+
+    def trusted(self, reference: Any) -> TrustedRows:
+        """Return the reference's rows, whatever its name."""
+        return TrustedRows(self.X, self.y)
+
+    def open(self, rules: RowRules) -> OpenSources:
+        """Tell the sites how rows are read, and find out who they are."""
+        probe = self._probe(rules)
+        self.session.begin(Setup(rules, self.table), probe, rules.reference)
+        self._engine = engine = FlowerEngine(
+            self.session, probe, self.mode, self.exact_selection, self._sizes(), self.guards
+        )
+        return OpenSources(
+            engine, engine.names, learner=lambda family: RoundsFamily(family, engine)
+        )
+
+    def _probe(self, rules: RowRules) -> SourceData:
+        X, y = np.asarray(self.X), np.asarray(self.y)
+        return rules(X, y, np.zeros(len(y), dtype=np.intp), [rules.reference])
+
+    def _sizes(self) -> np.ndarray:
+        """Rows that sites count for."""
+        claimed = self._claimed(self.session.names)
+        if self.size_cap is None:
+            return claimed
+        return np.asarray(np.minimum(claimed, self.size_cap * np.median(claimed)))
+
+    def _claimed(self, names: Sequence[str]) -> np.ndarray:
+        return np.array([float(self.session.described[name].sizes[0]) for name in names])
+
+    def node_weights(self, model: Any) -> dict[int, float]:
+        """Weights of the nodes under a model that was fitted to these sources.
+
+        For :class:`sourcewise.engines.flower.TrustedFedAvg`. The reference's own weight is not
+        among them.
+        """
+        weights = dict(zip(model.sources_.tolist(), model.source_weights_, strict=True))
+        return {self.session.node_of[n]: float(weights[n]) for n in self.session.names}
+
+    @property
+    def facts(self) -> FederatedFacts:
+        """What the fit was, so far."""
+        session = self.session
+        names = session.names
+        claimed, counted = self._claimed(names), self._sizes()
+        capped = {n: float(c) for n, c, s in zip(names, claimed, counted, strict=True) if c > s}
+        return FederatedFacts(
+            self.mode.name,
+            self.mode.rule(self.exact_selection),
+            tuple(session.rounds),
+            {**session.left_out, **{f"node {node}": TOO_LATE for node in session.late()}},
+            capped,
+        )

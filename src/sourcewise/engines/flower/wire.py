@@ -1,0 +1,258 @@
+"""What travels: dataclasses of arrays and numbers as Flower's records, checked on receipt.
+
+Nothing is pickled. A message says which of our own dataclasses it is made of, out of a fixed list;
+arrays come as raw numbers whose shape has to agree with their length before anything is allocated.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import numpy as np
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+ARRAYS, NUMBERS = "arrays", "numbers"
+CLASS, NOTHING, LENGTH = "/class", "/nothing", "/length"
+NUMERIC = "fiub"  # kinds of arrays that may travel
+HEADER = 4096  # bytes that the description of one array may take
+
+NOT_A_NUMBER_ARRAY = "the array {name!r} does not hold plain numbers"
+WRONG_LENGTH = "the array {name!r} claims {claimed} bytes and has {found}"
+TOO_MANY_BYTES = "the message has {found} bytes, more than the {most} that are accepted"
+FIELD_MISSING = "the message has no {name!r}"
+FIELD_UNKNOWN = "the message has {name!r}, which nobody asked for"
+CLASS_UNKNOWN = "the message holds a {name!r}, which is not known here"
+WRONG_CLASS = "{name!r} is a {found}, not a {expected}"
+WRONG_SHAPE = "{name!r} has the shape {found}, not {expected}"
+WRONG_KIND = "{name!r} holds {found}, not {expected}"
+NOT_FINITE = "{name!r} holds NaN or infinity"
+
+
+class BadMessage(ValueError):
+    """A message that is not what it should be; the sentence says why."""
+
+
+@dataclass
+class Parts:
+    """A message taken apart: arrays and plain values by their path."""
+
+    arrays: dict[str, np.ndarray]
+    values: dict[str, Any]
+
+
+# -- out ---------------------------------------------------------------------------------------
+
+
+def pack(message: Any, name: str) -> dict[str, Any]:
+    """Turn a dataclass into two Flower records, under a name."""
+    parts = Parts({}, {})
+    _take_apart(message, "", parts)
+    arrays = {path: Array(value) for path, value in parts.arrays.items()}
+    return {
+        f"{name}.{ARRAYS}": ArrayRecord(arrays),
+        f"{name}.{NUMBERS}": ConfigRecord(parts.values),
+    }
+
+
+def _take_apart(value: Any, path: str, parts: Parts) -> None:
+    value = getattr(value, "travels_as", value)  # learners here may be more than there
+    if _is_record(value):
+        parts.values[path + CLASS] = type(value).__name__
+        for name in _field_names(type(value)):
+            _take_apart(getattr(value, name), f"{path}.{name}", parts)
+    elif value is None:
+        parts.values[path + NOTHING] = True
+    elif isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
+        parts.arrays[path] = np.ascontiguousarray(value)
+    elif isinstance(value, np.ndarray | tuple | list):
+        items = value.tolist() if isinstance(value, np.ndarray) else list(value)
+        parts.values[path + LENGTH] = len(items)
+        for k, item in enumerate(items):
+            _take_apart(item, f"{path}.{k}", parts)
+    elif isinstance(value, np.generic):
+        parts.values[path] = value.item()
+    elif isinstance(value, str | bool | int | float):
+        parts.values[path] = value
+    else:
+        raise TypeError(f"{type(value).__name__} cannot travel")
+
+
+def _is_record(value: Any) -> bool:
+    return is_dataclass(value) or (isinstance(value, tuple) and hasattr(value, "_fields"))
+
+
+def _field_names(cls: Any) -> tuple[str, ...]:
+    if is_dataclass(cls):
+        return tuple(field.name for field in fields(cls) if field.init)
+    return tuple(cls._fields)
+
+
+# -- in ----------------------------------------------------------------------------------------
+
+
+def n_bytes(content: RecordDict) -> int:
+    """Bytes of the arrays and texts of a message."""
+    total = 0
+    for record in content.array_records.values():
+        total += sum(len(array.data) for array in record.values())
+    for numbers in content.config_records.values():
+        for value in numbers.values():
+            total += len(value) if isinstance(value, str | bytes | list) else 8
+    return total
+
+
+def n_bytes_of(message: Any) -> int:
+    """Bytes of a dataclass's arrays."""
+    parts = Parts({}, {})
+    _take_apart(message, "", parts)
+    return sum(value.nbytes + 128 for value in parts.arrays.values())
+
+
+def check_bytes(content: RecordDict, most: float) -> None:
+    """Refuse what is too large before any of it is looked at."""
+    found = n_bytes(content)
+    if found > most:
+        raise BadMessage(TOO_MANY_BYTES.format(found=found, most=int(most)))
+
+
+def unpack(content: RecordDict, name: str, known: Mapping[str, Any]) -> Any:
+    """Put a dataclass together; ``known`` are the classes that it may be made of, by name."""
+    arrays = content.array_records.get(f"{name}.{ARRAYS}")
+    numbers = content.config_records.get(f"{name}.{NUMBERS}")
+    if arrays is None or numbers is None:
+        raise BadMessage(FIELD_MISSING.format(name=name))
+    parts = Parts({path: read_array(array, path) for path, array in arrays.items()}, dict(numbers))
+    found = _put_together("", parts, known)
+    left = [*parts.arrays, *parts.values]
+    if left:
+        raise BadMessage(FIELD_UNKNOWN.format(name=str(left[0])[:80]))
+    return found
+
+
+def read_array(array: Array, name: str) -> np.ndarray:
+    """Read an array of plain numbers, if its shape is that of its bytes."""
+    data = array.data
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }[version]
+        shape, fortran, dtype = read(stream, max_header_size=HEADER)
+    except (ValueError, KeyError, EOFError, OSError) as error:
+        raise BadMessage(NOT_A_NUMBER_ARRAY.format(name=name)) from error
+    if dtype.kind not in NUMERIC or dtype.itemsize > 8:
+        raise BadMessage(NOT_A_NUMBER_ARRAY.format(name=name))
+    claimed, found = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
+    if claimed != found or any(length < 0 for length in shape):
+        raise BadMessage(WRONG_LENGTH.format(name=name, claimed=claimed, found=found))
+    values = np.frombuffer(data, dtype, offset=stream.tell())
+    return values.reshape(shape, order="F" if fortran else "C").astype(dtype.newbyteorder("="))
+
+
+def _put_together(path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
+    if path in parts.arrays:
+        return parts.arrays.pop(path)
+    if path + CLASS in parts.values:
+        name = parts.values.pop(path + CLASS)
+        if not isinstance(name, str) or name not in known:
+            raise BadMessage(CLASS_UNKNOWN.format(name=str(name)[:80]))
+        return _make(known[name], path, parts, known)
+    if parts.values.pop(path + NOTHING, False):
+        return None
+    if path + LENGTH in parts.values:
+        length = parts.values.pop(path + LENGTH)
+        if not isinstance(length, int) or not 0 <= length <= len(parts.values) + len(parts.arrays):
+            raise BadMessage(FIELD_MISSING.format(name=path))
+        return tuple(_put_together(f"{path}.{k}", parts, known) for k in range(length))
+    if path in parts.values:
+        return parts.values.pop(path)
+    raise BadMessage(FIELD_MISSING.format(name=path))
+
+
+def _make(cls: Any, path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
+    hints = typing.get_type_hints(cls)
+    values = {}
+    for name in _field_names(cls):
+        value = _put_together(f"{path}.{name}", parts, known)
+        values[name] = _checked(value, hints.get(name), f"{path}.{name}")
+    return cls(**values)
+
+
+def _checked(value: Any, hint: Any, path: str) -> Any:
+    """Compare a value with what its field says it is, where that says anything."""
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    wanted = hint if isinstance(hint, type) and hint is not Any else None
+    if wanted is not None and typing.get_origin(hint) is None and not _is_protocol(wanted):
+        wrong = not isinstance(value, wanted) or (wanted is int and isinstance(value, bool))
+        if wrong:
+            raise BadMessage(
+                WRONG_CLASS.format(name=path, found=type(value).__name__, expected=wanted.__name__)
+            )
+    if isinstance(value, float) and math.isnan(value):
+        raise BadMessage(NOT_FINITE.format(name=path))
+    return value
+
+
+def _is_protocol(cls: type) -> bool:
+    return bool(getattr(cls, "_is_protocol", False))
+
+
+# -- compared with what is expected --------------------------------------------------------------
+
+
+def check_like(found: Any, expected: Any, name: str = "answer") -> None:
+    """Refuse an answer that is not built as the expected one, or holds anything but numbers."""
+    if _is_record(expected):
+        if type(found) is not type(expected):
+            raise BadMessage(
+                WRONG_CLASS.format(
+                    name=name, found=type(found).__name__, expected=type(expected).__name__
+                )
+            )
+        for field in _field_names(type(expected)):
+            check_like(getattr(found, field), getattr(expected, field), f"{name}.{field}")
+        return
+    if isinstance(expected, np.ndarray):
+        if not isinstance(found, np.ndarray) or found.shape != expected.shape:
+            shape = getattr(found, "shape", None)
+            raise BadMessage(WRONG_SHAPE.format(name=name, found=shape, expected=expected.shape))
+        if (found.dtype.kind == "f") != (expected.dtype.kind == "f"):
+            raise BadMessage(
+                WRONG_KIND.format(name=name, found=found.dtype, expected=expected.dtype)
+            )
+        if not np.isfinite(found).all():
+            raise BadMessage(NOT_FINITE.format(name=name))
+    elif type(found) is not type(expected):
+        raise BadMessage(
+            WRONG_CLASS.format(
+                name=name, found=type(found).__name__, expected=type(expected).__name__
+            )
+        )
+
+
+# -- arrays of a message, all at once ------------------------------------------------------------
+
+
+def map_arrays(message: Any, change: Any) -> Any:
+    """Return the same dataclass with its arrays changed; ``change`` takes and returns a dict."""
+    parts = Parts({}, {})
+    _take_apart(message, "", parts)
+    changed = Parts(change(parts.arrays), parts.values)
+    classes: dict[str, Any] = {}
+    _classes_of(message, classes)
+    return _put_together("", changed, classes)
+
+
+def _classes_of(value: Any, found: dict[str, Any]) -> None:
+    if _is_record(value):
+        found[type(value).__name__] = type(value)
+        for name in _field_names(type(value)):
+            _classes_of(getattr(value, name), found)

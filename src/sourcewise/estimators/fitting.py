@@ -1,0 +1,194 @@
+"""One fit of an estimator of the user's own: with row weights, and told the rows' sources."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn import config_context
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.metaestimators import available_if
+
+from sourcewise.estimators.coarse_values import is_boosting, with_coarse_values
+from sourcewise.validation import n_rows_of
+
+SOURCE_COLUMN = "source {number}"  # name of a column that tells a source from others
+
+
+def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any, seed: int) -> Any:
+    """Fit a clone with sample weights, which in a pipeline go to its last step.
+
+    Without weights all rows count alike.
+    """
+    model = seeded_clone(estimator, seed)
+    steps = _steps(model)
+    with config_context(enable_metadata_routing=False):
+        if is_boosting(steps[-1]):
+            Z = make_pipeline(*steps[:-1]).fit_transform(X, y) if steps[:-1] else X
+            _fit_last(steps[-1], Z, y, weight)
+            return model
+        if weight is None:
+            return model.fit(X, y)
+        # Under metadata routing a scaler that has not said whether it wants the weights would be
+        # an error; addressing the last step by its path needs no such answers.
+        return model.fit(X, y, **{"__".join([*_path(model), "sample_weight"]): weight})
+
+
+def seeded_clone(estimator: Any, seed: int) -> Any:
+    """Return a clone whose random states are all set."""
+    model = clone(estimator)
+    unset = {
+        name: seed % (2**31)
+        for name, value in model.get_params().items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    }
+    return model.set_params(**unset)
+
+
+def _path(model: Any) -> list[str]:
+    path = []
+    while hasattr(model, "steps"):
+        name, model = model.steps[-1]
+        path.append(name)
+    return path
+
+
+def _steps(model: Any) -> list[Any]:
+    """Return the steps of (nested) pipelines in order; an estimator is a single step."""
+    steps = []
+    while hasattr(model, "steps"):
+        steps += [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
+        model = model.steps[-1][1]
+    return [*steps, model]
+
+
+def _fit_last(learner: Any, Z: Any, y: Any, weight: Any) -> None:
+    """Fit an unfitted estimator that is no pipeline."""
+    if is_boosting(learner) and weight is not None:
+        if np.allclose(weight, weight[0]):
+            weight = None
+        else:
+            Z = with_coarse_values(Z, learner.max_bins)
+    if weight is None:
+        learner.fit(Z, y)
+    else:
+        learner.fit(Z, y, sample_weight=weight)
+
+
+def resample(weight: np.ndarray, seed: int) -> np.ndarray:
+    """Draw rows in proportion to their weights, as many as the weights sum to.
+
+    Draws are evenly spaced: a row of weight 2.3 is drawn two or three times.
+    """
+    n = max(int(round(weight.sum())), 1)
+    upto = np.cumsum(weight) * (n / weight.sum())
+    drawn = np.searchsorted(upto, np.arange(n) + np.random.default_rng(seed).random(), side="right")
+    return np.asarray(np.minimum(drawn, len(weight) - 1))
+
+
+# What a learner aims at besides the class or the mean itself, by names of its parameters.
+OTHER_AIMS = ("class_weight", "class_weights", "auto_class_weights", "scale_pos_weight", "quantile")
+OTHER_LOSSES = ("quantile", "absolute", "mae", "l1", "poisson", "gamma", "tweedie", "mape")
+
+
+def aims_as_default(estimator: Any) -> bool:
+    """Whether a learner asks for what ours does: likely classes as they are, or means.
+
+    Where classes are weighted, or medians or positive numbers are wanted, an average with our
+    learner would be neither.
+    """
+    parameters = _steps(estimator)[-1].get_params(deep=False)
+    if any(parameters.get(name) not in (None, 1, "None") for name in OTHER_AIMS):
+        return False
+    losses = [str(parameters.get(k)).lower() for k in ("loss", "criterion", "objective")]
+    return not any(other in loss for other in OTHER_LOSSES for loss in losses)
+
+
+# -- sources by name -------------------------------------------------------------------------------
+
+
+def told_columns(codes: np.ndarray, n_sources: int, reference: int) -> np.ndarray:
+    """Return what tells each row's source: that it is not the reference, and which one it is."""
+    others = np.delete(np.eye(n_sources), reference, axis=1)
+    return np.asarray(np.column_stack([others.sum(axis=1), others])[codes])
+
+
+class ToldSources(BaseEstimator):
+    """An estimator that was told where each row came from, and predicts for the reference's.
+
+    Parameters
+    ----------
+    front : fitted Pipeline of transformers, or None
+    learner : fitted estimator
+        Its last columns say which source a row is from; all zeros are the reference.
+    n_columns : int
+        How many of these there are.
+    """
+
+    def __init__(self, front: Any, learner: Any, n_columns: int):
+        self.front = front
+        self.learner = learner
+        self.n_columns = n_columns
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels of a classifier."""
+        return np.asarray(self.learner.classes_)
+
+    def _rows(self, X: Any) -> Any:
+        Z = X if self.front is None else self.front.transform(X)
+        return beside(Z, np.zeros((n_rows_of(Z), self.n_columns)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predict as for rows of the reference."""
+        return np.asarray(self.learner.predict(self._rows(X)))
+
+    @available_if(lambda self: hasattr(self.learner, "predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probability of each class, as for rows of the reference."""
+        return np.asarray(self.learner.predict_proba(self._rows(X)))
+
+
+def fit_told(estimator: Any, X: Any, y: Any, weight: Any, told: np.ndarray, seed: int) -> Any:
+    """Fit a clone to rows beside columns ``told`` about their sources.
+
+    In a pipeline the columns come after the transformers. Where rows have no columns, as texts, or
+    the estimator takes no more of them, it is not told.
+    """
+    steps = _steps(seeded_clone(estimator, seed))
+    front = make_pipeline(*steps[:-1]) if steps[:-1] else None
+    with config_context(enable_metadata_routing=False):
+        Z = X if front is None else front.fit_transform(X, y)
+        joined = beside(Z, told)
+        if joined is None:
+            return fit_weighted(estimator, X, y, weight, seed)
+        try:
+            _fit_last(steps[-1], joined, y, weight)
+        except Exception:
+            # A network may take just so many columns. Whatever else is wrong is so without them.
+            return fit_weighted(estimator, X, y, weight, seed)
+    return ToldSources(front, steps[-1], told.shape[1])
+
+
+def beside(X: Any, columns: np.ndarray) -> Any:
+    """Put columns of numbers behind those of ``X``, or return None where it has none."""
+    if scipy.sparse.issparse(X):
+        return scipy.sparse.hstack([X, scipy.sparse.csr_array(columns)], format="csr")
+    if hasattr(X, "columns"):
+        names = _free_names(X, columns.shape[1])
+        if hasattr(X, "with_columns"):  # polars
+            return X.with_columns(**dict(zip(names, columns.T, strict=True)))
+        return X.assign(**dict(zip(names, columns.T, strict=True)))
+    if getattr(X, "ndim", 0) != 2:
+        return None
+    return np.column_stack([X, columns.astype(X.dtype) if X.dtype.kind == "f" else columns])
+
+
+def _free_names(X: Any, n: int) -> list[str]:
+    taken = {str(name) for name in X.columns}
+    pattern = SOURCE_COLUMN
+    while any(pattern.format(number=k) in taken for k in range(n)):
+        pattern = f"_{pattern}"
+    return [pattern.format(number=k) for k in range(n)]

@@ -1,0 +1,141 @@
+"""What models of a grid say of reference rows that they have not seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.family import LinearFamily, WeightedProblems
+from sourcewise.core.mixture import HeldOutRows
+from sourcewise.estimators.likelihood import (
+    likelihood_size,
+    log_likelihood,
+    setting_prior,
+    trade_off_prior,
+)
+from sourcewise.estimators.pool import Pool
+
+HOPE = 2.0  # gains like the last one that a trade-off which is catching up may still make
+
+
+class HeldOutGrid:
+    """Scores and losses of held-out rows under all pairs of trade-off and regularisation.
+
+    They are gathered while the regularisation is weakened (`visit`). Trade-offs that have fallen
+    hopelessly behind are given up on the way, if that is wanted; their pairs then have no loss.
+
+    Parameters
+    ----------
+    pool : Pool
+        Of a linear family.
+    problems : WeightedProblems
+        Distinct weightings, each without one validation fold.
+    which : int array of shape (n_folds, n_trade_offs)
+        Problem that each trade-off uses.
+    trade_offs : array of shape (n_trade_offs,)
+    give_up : bool
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        problems: WeightedProblems,
+        which: np.ndarray,
+        trade_offs: np.ndarray,
+        give_up: bool,
+    ):
+        self.pool, self.problems, self.which, self.give_up = pool, problems, which, give_up
+        self.family: LinearFamily = pool.family  # type: ignore[assignment]
+        self.settings = pool.family.settings
+        self.rows = [np.flatnonzero(mask) for mask in pool.folds.held_out]
+        self.log_prior = trade_off_prior(pool, trade_offs)[:, None] + setting_prior(pool)
+        self.alive = np.ones(len(trade_offs), dtype=bool)
+        self.evidence = np.full(self.log_prior.shape, -np.inf)
+        # By problem and setting: scores (n_rows, n_outputs) and losses (n_rows,) of its own fold.
+        self.scores: dict[tuple[int, int], np.ndarray] = {}
+        self.losses: dict[tuple[int, int], np.ndarray] = {}
+        # Models of the first fold, which the final ones will be near.
+        self.near: dict[tuple[int, int], np.ndarray] = {}
+
+    def visit(self, setting: float, chosen: np.ndarray, models: np.ndarray) -> np.ndarray:
+        """Judge models of some problems; returns which problems to go on with."""
+        k = int(np.flatnonzero(self.settings == setting)[0])
+        self.judge(k, chosen, models)
+        self._weigh_up(k)
+        return np.isin(np.arange(len(self.problems)), self.which[:, self.alive])
+
+    def judge(self, k: int, chosen: np.ndarray, models: np.ndarray) -> None:
+        """Take down what models under setting ``k`` say of the rows they have not seen."""
+        X, y, loss = self.pool.reference.X, self.pool.reference.y, self.pool.selection_loss
+        fold = self.problems.fold[chosen]
+        for v in np.unique(fold):
+            mine, rows = np.flatnonzero(fold == v), self.rows[v]
+            scores = self.family.scores(models[mine], X[rows])
+            losses = loss(self.family.from_scores(scores), y[rows])
+            for p, of_model, lost in zip(chosen[mine], scores, losses, strict=True):
+                self.scores[int(p), k], self.losses[int(p), k] = of_model, lost
+        for p, model in zip(chosen[fold == 0], models[fold == 0], strict=True):
+            self.near[int(p), k] = model
+
+    def _weigh_up(self, k: int) -> None:
+        """Give up trade-offs that are far behind the best pair so far, and not catching up."""
+        means = self.mean_losses()[:, k]
+        best = np.unravel_index(np.nanargmin(self.mean_losses()), self.evidence.shape)
+        size = likelihood_size(self.pool, self.row_losses(*best))
+        found = log_likelihood(self.pool, np.nan_to_num(means, nan=1.0), size)
+        self.evidence[:, k] = np.where(np.isnan(means), -np.inf, found + self.log_prior[:, k])
+        if not self.give_up or k == 0 or k == len(self.settings) - 1:
+            return
+        # What the rows say may go on as it went last; what is said before they are asked is known.
+        now, before = (self.evidence[:, j] - self.log_prior[:, j] for j in (k, k - 1))
+        gain = np.where(self.alive, now - np.where(np.isfinite(before), before, 0.0), 0.0)
+        ahead = self.log_prior[:, k + 1 :].max(axis=1)
+        expected = now + HOPE * np.maximum(gain, 0.0) + ahead
+        self.alive &= expected > self.evidence.max() - self.pool.choices.hopeless
+
+    def mean_losses(self) -> np.ndarray:
+        """Mean loss of every pair, (n_trade_offs, n_settings); NaN where it was given up."""
+        shares = self.pool.reference.shares
+        of_problem = np.full((len(self.problems), len(self.settings)), np.nan)
+        for (p, k), losses in self.losses.items():
+            of_problem[p, k] = shares[self.rows[self.problems.fold[p]]] @ losses
+        return np.asarray(of_problem[self.which].sum(axis=0) / len(self.pool.folds.folds))
+
+    def row_losses(self, trade_off: Any, k: Any) -> np.ndarray:
+        """Loss of each reference row where it was held out, averaged over repeats."""
+        found = np.zeros(len(self.pool.reference.y))
+        for rows, p in zip(self.rows, self.which[:, trade_off], strict=True):
+            found[rows] += self.losses[int(p), int(k)]
+        return found / len(self.pool.folds.folds)
+
+    def near_models(self) -> np.ndarray:
+        """Models of the first fold, (n_trade_offs, n_settings, n_outputs, n_features).
+
+        Zero for pairs that were given up.
+        """
+        shape = next(iter(self.near.values())).shape
+        found = np.zeros((*self.log_prior.shape, *shape))
+        for i, p in enumerate(self.which[0]):
+            for k in range(len(self.settings)):
+                found[i, k] = self.near.get((int(p), k), 0.0)
+        return found
+
+    def held_out_rows(self, pairs: list[tuple[int, int]], size: float) -> HeldOutRows:
+        """Scores of some pairs of trade-off and setting on every fold."""
+        pool, choices = self.pool, self.pool.choices
+        parts = [
+            np.stack([self.scores[int(which[i]), k] for i, k in pairs], axis=-1)
+            for which in self.which
+        ]
+        rows = np.concatenate(self.rows)
+        return HeldOutRows(
+            np.concatenate(parts).astype(np.float64),
+            pool.reference.y[rows],
+            pool.reference.shares[rows] / len(pool.folds.folds),
+            size,
+            pool.n_classes,
+            pool.scale,
+            choices.clip,
+            choices.least_probability,
+        )

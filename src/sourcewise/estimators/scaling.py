@@ -1,0 +1,90 @@
+"""Which scaling of the features the reference's rows speak for, where they look alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse
+
+from sourcewise.core.choices import Choices
+from sourcewise.core.data import FloatArray, ReferenceRows, group_rows
+from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
+from sourcewise.core.family import Family
+from sourcewise.core.losses import spread
+from sourcewise.engines.memory import MemorySources
+from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.selection import setting_evidence
+
+JUDGED_FOLDS, JUDGED_TOL = 3, 1e-3  # likelihoods are compared to a whole unit
+MOST_JUDGED = 500  # reference rows; with more the penalty, and so the scaling, hardly matters
+
+MakeFamily = Callable[[Choices, int], Family]
+
+
+def learn_map(
+    scaling: str,
+    X: FloatArray,
+    y: np.ndarray,
+    n_classes: int,
+    *,
+    make_family: MakeFamily,
+    choices: Choices,
+    seed: int,
+) -> FeatureMap:
+    """Learn the features' map from the reference's rows.
+
+    "auto" standardises columns in different units. Others keep their proportions, unless the
+    held-out reference rows are clearly likelier under models of standardised columns: columns that
+    were standardised over a whole pool vary among few trusted rows by luck alone. Likelihoods are
+    averaged over the regularisation. Sparse columns are not judged.
+    """
+    found = FeatureMap.from_reference(X, choices, scaling)
+    if scaling != "auto" or found.standard or scipy.sparse.issparse(X):
+        return found
+    standard = FeatureMap.from_reference(X, choices, "standard")
+    if np.allclose(standard.scale, found.scale):
+        return found
+    rows = np.random.default_rng(seed).permutation(len(y))[:MOST_JUDGED]
+    if n_classes and np.bincount(y[rows], minlength=n_classes).min() < 2:
+        return found
+    quick = replace(choices, n_repeats=1, tol=JUDGED_TOL)
+    family = make_family(quick, n_classes)
+    kept, standardised = (
+        float(np.logaddexp.reduce(setting_evidence(pool)))
+        for pool in (
+            _alone(features, features(X[rows]), y[rows], n_classes, family, quick, seed)
+            for features in (found, standard)
+        )
+    )
+    return standard if standardised > kept + choices.clearly_likelier else found
+
+
+def _alone(
+    features: FeatureMap,
+    X: FloatArray,
+    y: np.ndarray,
+    n_classes: int,
+    family: Family,
+    choices: Choices,
+    seed: int,
+) -> Pool:
+    """Return a pool of the reference alone."""
+    data, _ = group_rows(X, y, np.zeros(len(y), dtype=np.intp), reference=0, n_classes=n_classes)
+    reference = ReferenceRows.of(data)
+    return Pool(
+        sources=MemorySources(data, []),
+        reference=reference,
+        position=0,
+        names=["reference"],
+        features=features,
+        numbers=None,
+        seed=seed,
+        choices=choices,
+        discrepancy="combined",
+        family=family,
+        folds=ReferenceFolds.draw(y if n_classes else None, len(y), JUDGED_FOLDS, 1, seed),
+        scale=1.0 if n_classes else spread(reference.y, choices.far_off),
+    )

@@ -1,0 +1,234 @@
+"""From pictures to the files that ``sourcewise reproduce animals`` reads, rows aligned."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sourcewise import __version__
+from sourcewise.experiments.animals import (
+    FEATURES,
+    IMAGE_FILES,
+    LABELS,
+    NAMES,
+    RECORD,
+    attribute_names,
+)
+from sourcewise.files import staged
+from sourcewise.images.extractor import FeatureExtractor
+from sourcewise.images.features import Features, concat_features
+from sourcewise.images.labels import ClassAttributes, of_pictures, one_each
+from sourcewise.images.pca import FeaturePCA
+from sourcewise.images.pictures import Pictures
+from sourcewise.progress import counter
+
+SHARDS, PCA_FILE = "shards", "pca.npz"
+LISTED, LEFT_OUT = "pictures.csv", "left-out.csv"
+OPTIONAL = (*IMAGE_FILES.values(), LABELS, NAMES, PCA_FILE, LEFT_OUT)
+
+BAD_PICTURES = (
+    "{count} of {total} pictures cannot be used, the first of them: {first} Mend or remove them, "
+    "or leave them out with --skip-bad-pictures; the features of the others are kept in {folder}."
+)
+NONE_LEFT = "None of the {total} pictures can be used, the first of them: {first}"
+
+
+@dataclass(frozen=True)
+class Extraction:
+    """What is wanted.
+
+    Attributes
+    ----------
+    extractor : FeatureExtractor
+    pictures : Pictures
+    corruptions : sequence of str
+        Of the images; the clean ones come besides.
+    background : Pictures, optional
+        Learn a PCA on them.
+    pca : FeaturePCA, optional
+        Use this one.
+    n_components : int
+        Of a PCA to be learnt.
+    attributes : ClassAttributes, optional
+        By default every class is an attribute.
+    seed : int
+    skip_bad : bool
+        Leave out pictures that cannot be used.
+    """
+
+    extractor: FeatureExtractor
+    pictures: Pictures
+    corruptions: Sequence[str] = ()
+    background: Pictures | None = None
+    pca: FeaturePCA | None = None
+    n_components: int = 100
+    attributes: ClassAttributes | None = None
+    seed: int = 0
+    skip_bad: bool = False
+
+
+def write_features(wanted: Extraction, folder: Path) -> dict[int, str]:
+    """Write the files; what is finished is kept in a subfolder, and the same call goes on.
+
+    Returns
+    -------
+    dict
+        Positions of pictures that were left out, and why.
+    """
+    labels = _labels(wanted)  # unknown classes are found out before any work
+    kinds = [None, *wanted.corruptions]
+    background = wanted.background
+    n_all = len(kinds) * len(wanted.pictures) + len(background or ())
+    more = counter("pictures", n_all)
+    pca, made_by = wanted.pca, _made_by(wanted.extractor)
+    if pca is not None:
+        pca.check_made_by(made_by)
+    elif background is not None:
+        parts = _parts(wanted, background, None, folder / SHARDS / "background", more)
+        usable = (part.values[np.isfinite(part.values).all(axis=1)] for part in parts)
+        pca = FeaturePCA.learn(usable, wanted.n_components, made_by)
+    found = {}
+    problems: dict[int, str] = {}
+    for kind in kinds:
+        place = folder / SHARDS / (kind or "clean")
+        parts = _parts(wanted, wanted.pictures, kind, place, more)
+        made = concat_features(part if pca is None else _reduced(part, pca) for part in parts)
+        found[kind] = made.values
+        problems |= made.problems
+    _check_problems(problems, wanted, folder)
+    kept = np.setdiff1d(np.arange(len(wanted.pictures)), list(problems))
+    contents = {FEATURES: _array(_with_constant(found[None][kept]))}
+    for kind in wanted.corruptions:
+        contents[IMAGE_FILES[kind]] = _array(_with_constant(found[kind][kept]))
+    if labels is not None:
+        names, values = labels
+        contents[LABELS] = _array(values[kept])
+        if tuple(names) != attribute_names():
+            contents[NAMES] = "".join(f"{name}\n" for name in names).encode()
+    if pca is not None:
+        contents[PCA_FILE] = pca.content()
+    contents |= _lists(wanted, kept, problems)
+    contents[RECORD] = _record(wanted, pca, contents, problems)
+    _write(folder, contents)
+    return problems
+
+
+def _made_by(extractor: FeatureExtractor) -> str:
+    return f"{extractor.name}, {extractor.size} pixels, {extractor.fingerprint()}"
+
+
+def _parts(
+    wanted: Extraction,
+    pictures: Pictures,
+    kind: str | None,
+    place: Path,
+    more: Callable[[int], None],
+) -> Iterator[Features]:
+    return wanted.extractor.shards(
+        pictures, corruption=kind, seed=wanted.seed, folder=place, more=more
+    )
+
+
+def _reduced(part: Features, pca: FeaturePCA) -> Features:
+    if not part.values.shape[1]:  # none of its pictures could be used
+        return part
+    return Features(pca.transform(part.values), part.problems)
+
+
+def _labels(wanted: Extraction) -> tuple[list[str], np.ndarray] | None:
+    """Names of the attributes, and those of each picture; None where classes are not known."""
+    pictures = wanted.pictures
+    if pictures.classes is None:
+        return None
+    if wanted.attributes is None:
+        return one_each(pictures.classes)
+    values = of_pictures(wanted.attributes, pictures.classes, pictures.names)
+    return wanted.attributes.attributes, values
+
+
+def _check_problems(problems: dict[int, str], wanted: Extraction, folder: Path) -> None:
+    if not problems:
+        return
+    first, total = problems[min(problems)], len(wanted.pictures)
+    if len(problems) == total:
+        raise ValueError(NONE_LEFT.format(total=total, first=first))
+    if not wanted.skip_bad:
+        count = len(problems)
+        place = folder / SHARDS
+        raise ValueError(BAD_PICTURES.format(count=count, total=total, first=first, folder=place))
+
+
+def _with_constant(values: np.ndarray) -> np.ndarray:
+    return np.concatenate([values, np.ones((len(values), 1), dtype=values.dtype)], axis=1)
+
+
+def _array(values: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, values)
+    return stream.getvalue()
+
+
+def _lists(wanted: Extraction, kept: np.ndarray, problems: dict[int, str]) -> dict[str, bytes]:
+    """Say which picture each row is, and which ones have none."""
+    pictures = wanted.pictures
+    classes = pictures.classes
+    lines = [
+        {"row": row, "picture": pictures.names[k], "class": classes[k] if classes else ""}
+        for row, k in enumerate(kept)
+    ]
+    lists = {LISTED: _csv(lines)}
+    if problems:
+        bad = [{"picture": pictures.names[k], "problem": problems[k]} for k in sorted(problems)]
+        lists[LEFT_OUT] = _csv(bad)
+    return lists
+
+
+def _csv(lines: Sequence[Mapping[str, object]]) -> bytes:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(lines[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines)
+    return text.getvalue().encode("utf-8", errors="surrogateescape")
+
+
+def _record(
+    wanted: Extraction,
+    pca: FeaturePCA | None,
+    contents: dict[str, bytes],
+    problems: dict[int, str],
+) -> bytes:
+    """Say how the features were made, and which files have the same pictures in their rows."""
+    made = {
+        "sourcewise": __version__,
+        "network": _made_by(wanted.extractor),
+        "layer": wanted.extractor.layer,
+        "components": None if pca is None else len(pca.components),
+        "corruptions": list(wanted.corruptions),
+        "seed": wanted.seed,
+        "pictures": len(wanted.pictures) - len(problems),
+        "left out": len(problems),
+        "files": {
+            name: hashlib.sha256(content).hexdigest()
+            for name, content in contents.items()
+            if name in (FEATURES, *IMAGE_FILES.values())
+        },
+    }
+    return json.dumps(made, indent=2).encode() + b"\n"
+
+
+def _write(folder: Path, contents: dict[str, bytes]) -> None:
+    """Write all files or none; those of an earlier call that have no place any more go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with staged(*(folder / name for name in contents)) as temporary:
+        for file, content in zip(temporary, contents.values(), strict=True):
+            file.write_bytes(content)
+    for name in OPTIONAL:
+        if name not in contents:
+            (folder / name).unlink(missing_ok=True)

@@ -1,0 +1,81 @@
+"""Parts of a long extraction on disk, so that it can go on after an interruption."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from sourcewise.files import staged, write_atomically
+from sourcewise.images.features import Features
+
+SHARD_ROWS = 512
+RECORD = "made-by.json"
+OTHER_SETTINGS = (
+    "The features in {folder} were made with other settings ({what} differs); give another folder, "
+    "or remove this one to start anew."
+)
+NOT_RECORD = "{path} does not say how the features beside it were made; remove the folder."
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Features of `SHARD_ROWS` pictures a file, each written whole or not at all."""
+
+    folder: Path
+
+    @classmethod
+    def open(cls, folder: Path, made_by: dict[str, str]) -> Shards:
+        """Create a folder for parts, or go on with one that was made in the same way."""
+        path = folder / RECORD
+        if path.exists():
+            try:
+                before = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:
+                before = None
+            if not isinstance(before, dict):
+                raise ValueError(NOT_RECORD.format(path=path))
+            differ = [key for key in made_by if before.get(key) != made_by[key]]
+            if differ:
+                raise ValueError(OTHER_SETTINGS.format(folder=folder, what=", ".join(differ)))
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(made_by, indent=2).encode() + b"\n")
+        return cls(folder)
+
+    def read(self, shard: int, stamps: list[str]) -> tuple[Features, list[int]] | None:
+        """Return a part that is there, and rows to be made again: changed pictures and bad ones.
+
+        ``stamps`` tell the pictures of the part from others.
+        """
+        path = self._path(shard)
+        try:
+            values = np.load(path, allow_pickle=False)
+            beside = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            problems = {int(row): str(why) for row, why in beside["problems"].items()}
+            before = list(beside["stamps"])
+            if values.dtype != np.float32 or values.ndim != 2 or len(values) != len(before):
+                return None
+        except FileNotFoundError:
+            return None
+        except (ValueError, EOFError, OSError, AttributeError, TypeError, KeyError):
+            return None  # damaged: made again
+        if len(before) != len(stamps):
+            return None
+        changed = [k for k, stamp in enumerate(stamps) if stamp != before[k] or k in problems]
+        return Features(values, problems), changed
+
+    def write(self, shard: int, part: Features, stamps: list[str]) -> None:
+        """Keep a part; both of its files appear, or none."""
+        path, stream = self._path(shard), io.BytesIO()
+        np.save(stream, part.values)
+        beside = json.dumps({"problems": part.problems, "stamps": stamps}).encode() + b"\n"
+        with staged(path.with_suffix(".json"), path) as temporary:
+            for file, content in zip(temporary, (beside, stream.getvalue()), strict=True):
+                file.write_bytes(content)
+
+    def _path(self, shard: int) -> Path:
+        return self.folder / f"{shard:05d}.npy"

@@ -1,0 +1,67 @@
+"""Sentences beside the table: what was left out, what nobody looked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+COPIES = (
+    "{rows} rows of {sources} repeat trusted rows and were left out, of measuring and of training: "
+    "whoever has the trusted rows could buy trust with them ({listed})."
+)
+NOT_SOUGHT = "Nobody looked for copies of trusted rows: {why}."
+# Why copies were not looked for.
+TWINS = "the trusted rows repeat each other, so that equal rows mean nothing"
+NO_NUMBERS = "the rows are not numbers, and have no distances"
+NOT_HERE = "the sources are elsewhere, and must not see the trusted rows"
+NAMED = 5
+UNCHECKED = (
+    "The trusted rows hold {rows} of class {name!r}: nobody checked what the sources say about "
+    "that class."
+)
+LEAST_OF_CLASS = 5
+
+
+def class_notes(classes: Sequence[Any], counts: Sequence[int]) -> list[str]:
+    """Name the classes of which there are too few trusted rows to judge anything by."""
+    return [
+        UNCHECKED.format(rows=f"{count} row" if count == 1 else f"{count} rows", name=name)
+        for name, count in zip(classes, counts, strict=True)
+        if count < LEAST_OF_CLASS
+    ][:NAMED]
+
+
+def copies_notes(
+    copies: np.ndarray | None,
+    unsought: str | None,
+    names: Sequence[Any],
+    rows: np.ndarray,
+    by_chance: float,
+) -> list[str]:
+    """Say which sources hold more copies of trusted rows than chance explains.
+
+    Parameters
+    ----------
+    copies : int array of shape (n_sources,), or None where nobody looked
+    unsought : str, optional
+        Why nobody did.
+    names : sequence
+    rows : int array of shape (n_sources,)
+        Without the copies.
+    by_chance : float
+        Share of clean rows that would look like copies.
+    """
+    if copies is None:
+        return [] if unsought is None else [NOT_SOUGHT.format(why=unsought)]
+    expected = by_chance * (rows + copies)
+    found = np.flatnonzero(copies > expected + 3.0 * np.sqrt(expected))
+    if not len(found):
+        return []
+    ranked = sorted(found.tolist(), key=lambda i: -copies[i])
+    listed = ", ".join(f"{names[i]!r}: {copies[i]}" for i in ranked[:NAMED])
+    more = f", and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
+    sources = "1 source" if len(ranked) == 1 else f"{len(ranked)} sources"
+    total = int(copies[found].sum())
+    return [COPIES.format(rows=total, sources=sources, listed=listed + more)]

@@ -1,0 +1,154 @@
+"""Rows that cannot be used: left out, counted, and held against the source that sent them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from sourcewise.tables import dates as calendar
+from sourcewise.tables.reading import mixed
+from sourcewise.tables.values import as_text, numbers_in_text, plain
+
+NO_SOURCE, NO_LABEL = "no source", "no label"
+UNKNOWN_LABEL = "a label that no trusted row has (such as {value!r})"
+NOT_A_NUMBER = "no number in column {column!r} (such as {value!r})"
+NOT_A_DATE = "no date in column {column!r} (such as {value!r})"
+INFINITE = "infinity in column {column!r}"
+UNNAMED, UNREADABLE = "(rows without a source)", "(lines with too few or too many cells)"
+LONGEST = 40
+
+
+@dataclass(frozen=True)
+class SkippedRows:
+    """Rows of one source that were left out for one reason.
+
+    Attributes
+    ----------
+    source : str
+    rows : int
+    why : str
+        What is wrong with them, after "has".
+    first : int
+        The first of them, counted from 1; 0 where it is not known.
+    """
+
+    source: str
+    rows: int
+    why: str
+    first: int
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        rows = "1 row was" if self.rows == 1 else f"{self.rows:,} rows were"
+        where = f" (first: row {self.first:,})" if self.first else ""
+        return f"{self.source}: {rows} left out, with {self.why}{where}"
+
+
+@dataclass
+class BadRows:
+    """Collects bad rows; a row that is bad twice counts for the first reason.
+
+    Parameters
+    ----------
+    codes : int array
+        Position of each row's source among the names; -1 for rows without one.
+    unreadable : int
+        Lines that never became rows.
+    """
+
+    codes: np.ndarray
+    unreadable: int = 0
+    reason: np.ndarray = field(init=False)
+    reasons: list[str] = field(default_factory=list)
+    examples: dict[tuple[int, int], Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Begin without any."""
+        self.reason = np.full(len(self.codes), -1, dtype=np.intp)
+
+    def add(self, bad: np.ndarray, why: str, values: Any = None) -> None:
+        """Note which rows are bad; of ``values``, the first of each source is quoted."""
+        rows = np.flatnonzero(bad & self.good)
+        if len(rows) == 0:
+            return
+        if why not in self.reasons:
+            self.reasons.append(why)
+        reason = self.reasons.index(why)
+        self.reason[rows] = reason
+        if values is not None:
+            for code, first in zip(*np.unique(self.codes[rows], return_index=True), strict=True):
+                value = values[int(rows[first])]
+                value = value.as_py() if hasattr(value, "as_py") else np.asarray(value).tolist()
+                self.examples[int(code), reason] = quoted(value)
+
+    @property
+    def good(self) -> np.ndarray:
+        """Which rows have nothing against them."""
+        return np.asarray(self.reason < 0)
+
+    def summary(self, names: list[str]) -> tuple[SkippedRows, ...]:
+        """Count by source and reason, the sources with most first."""
+        found = []
+        bad = np.flatnonzero(~self.good)
+        pairs = np.stack([self.codes[bad], self.reason[bad]], axis=1)
+        kinds, first, counts = np.unique(pairs, axis=0, return_index=True, return_counts=True)
+        for (code, reason), row, count in zip(kinds.tolist(), first, counts.tolist(), strict=True):
+            why = self.reasons[reason].format(value=self.examples.get((code, reason)))
+            name = names[code] if code >= 0 else UNNAMED
+            found.append(SkippedRows(name, count, why, int(bad[row]) + 1))
+        if self.unreadable:
+            found.append(SkippedRows(UNREADABLE, self.unreadable, "no place in the table", 0))
+        return tuple(sorted(found, key=lambda item: -item.rows))
+
+
+def quoted(value: Any) -> Any:
+    """Shorten a value for a sentence."""
+    return f"{value[:LONGEST]}…" if isinstance(value, str) and len(value) > LONGEST else value
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type of Arrow's holds text."""
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def bad_values(name: str, values: Any, *, number: bool, order: str) -> tuple[np.ndarray, str]:
+    """Which values cannot be used, and why; ``order`` is that of dates in text."""
+    import pyarrow.types as types
+
+    column = name.replace("{", "{{").replace("}", "}}")
+    if order:
+        bad = np.isnan(calendar.text_days(as_text(values), order)) & ~missing(values)
+        return bad, NOT_A_DATE.replace("{column!r}", repr(column))
+    if number and is_text(values.type):
+        bad = np.isnan(numbers_in_text(values)) & ~missing(values)
+        return bad, NOT_A_NUMBER.replace("{column!r}", repr(column))
+    if types.is_floating(values.type):
+        return np.isinf(plain(values)), INFINITE.replace("{column!r}", repr(column))
+    return np.zeros(len(values), dtype=bool), ""
+
+
+def missing(values: Any) -> np.ndarray:
+    """Which values are missing."""
+    return plain(values.is_null(nan_is_null=True)).astype(bool)
+
+
+def numbers_with_mistakes(name: str, trusted: Any, everything: Any | None) -> bool:
+    """Whether a column of text was meant to hold numbers.
+
+    That is so where most values are numbers, of the reference's rows or of all, and some are not.
+    """
+    if not is_text(trusted.type):
+        return False
+    if mixed(trusted):
+        return True
+    if everything is None:
+        return False
+    clean = not np.any(np.isnan(numbers_in_text(trusted)) & ~missing(trusted))
+    known = len(trusted) > trusted.null_count
+    return mixed(everything, least=0.0 if clean and known else None)

@@ -1,0 +1,71 @@
+"""An estimator by itself beside its weighted self."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from sourcewise.baselines import compare
+from sourcewise.baselines.one_fit import OneFit
+
+
+def pool(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    y = (X[:, 0] > 0).astype(int)
+    sources = np.repeat(["good", "gold", "bad"], [50, 100, 150])
+    y[150:] = 1 - y[150:]
+    return X, y, sources
+
+
+@pytest.mark.parametrize("rows", ["reference", "all"])
+def test_rows_that_were_asked_for(rows):
+    X, y, sources = pool()
+    model = OneFit(LogisticRegression(), rows=rows, reference="gold").fit(X, y, sources=sources)
+    used = (sources == "gold") | (rows == "all")
+    np.testing.assert_allclose(
+        model.estimator_.coef_, LogisticRegression().fit(X[used], y[used]).coef_
+    )
+
+
+def test_told_the_sources_it_predicts_as_for_the_reference():
+    X, y, sources = pool()
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    told = OneFit(tree, rows="told", reference="gold").fit(X, y, sources=sources)
+    clean = (X[:, 0] > 0).astype(int)
+    assert told.score(X, clean) > 0.95
+    assert told.score(X, clean) >= OneFit(tree, reference="gold").fit(X, y, sources=sources).score(
+        X, clean
+    )
+
+
+def test_other_rows_are_refused():
+    X, y, sources = pool()
+    with pytest.raises(ValueError, match="^rows must be one of"):
+        OneFit(LogisticRegression(), rows="some", reference="gold").fit(X, y, sources=sources)
+
+
+def test_an_estimator_is_compared_with_itself():
+    X, y, sources = pool()
+    tree = DecisionTreeClassifier(max_depth=2)
+    found = compare(
+        X, y, sources=sources, reference="gold", estimator=tree, cv=3, n_splits=3, random_state=0
+    )
+    assert found.methods == (
+        "sourcewise",
+        "linear default",
+        "reference only",
+        "all data",
+        "all data, source as a feature",
+    )
+    errors = dict(zip(found.methods, found.errors, strict=True))
+    assert errors["sourcewise"] < errors["all data"] - 0.1
+    assert max(map(len, str(found).splitlines())) <= 80
+    two = compare(
+        X, y, sources=sources, reference="gold", estimator=tree, methods="all data", random_state=0
+    )
+    assert two.methods == ("sourcewise", "all data")
+    with pytest.raises(ValueError, match="There is no method 'MixMin'"):
+        compare(X, y, sources=sources, reference="gold", estimator=tree, methods=["MixMin"])

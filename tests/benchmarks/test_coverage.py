@@ -1,0 +1,99 @@
+"""What `python -m benchmarks.coverage` draws, and what it calls true."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+
+from benchmarks.accuracy.data import REFERENCE  # noqa: E402
+from benchmarks.coverage import __main__ as command  # noqa: E402
+from benchmarks.coverage.data import CASES, Case, World, dealt  # noqa: E402
+from benchmarks.coverage.redraws import spoil  # noqa: E402
+from benchmarks.coverage.statements import of_errors, of_sources  # noqa: E402
+
+MADE_UP = Case("made up", lambda folder: None, natural=True)
+RNG = np.random.default_rng(0)
+WORLD = World(
+    (RNG.normal(size=(300, 2)), np.arange(300)),
+    tuple((RNG.normal(size=(80, 2)), 1000 * k + np.arange(80)) for k in (1, 2, 3)),
+)
+
+
+def test_redraws_take_other_rows_of_the_same_target_and_sources():
+    one, other = WORLD.draw(0), WORLD.draw(1)
+    for draw in (one, other):
+        trusted = draw.y[draw.sources == REFERENCE]
+        assert len(trusted) == 60 and not set(trusted) & set(draw.y_test)
+        assert {label // 1000 for label in draw.y[draw.sources == "source 1"]} == {2}
+        assert np.sum(draw.sources == "source 1") == 40  # half of a small source
+    assert set(one.y) != set(other.y)
+
+
+def test_half_of_the_labels_of_every_second_source_are_exchanged():
+    draw = WORLD.draw(0)
+    spoilt = spoil(draw, 0)
+    changed = draw.y != spoilt.y
+    assert set(draw.sources[changed]) == {"source 1"}
+    assert 10 <= changed.sum() <= 20
+    np.testing.assert_array_equal(np.sort(spoilt.y), np.sort(draw.y))
+
+
+def test_sources_dealt_at_random_share_no_row():
+    world = dealt(np.arange(100)[:, None], np.arange(100), 3, 20)
+    rows = np.concatenate([world.target[1], *(y for _, y in world.sources)])
+    assert sorted(rows) == list(range(100))
+
+
+def test_coverage_is_counted_around_the_mean_over_redraws():
+    redraws = [
+        {
+            "discrepancies": [0.1 + off, 0.2],
+            "standard_errors": [0.01, 0.01],
+            "p_values": [0.5, 0.01],
+            "detectable": 0.15,
+            "power": [0.9],
+        }
+        for off in (-0.05, 0.0, 0.05)
+    ]
+    found = of_sources(MADE_UP, redraws)
+    assert found["held"] == pytest.approx(4 / 6)
+    assert (found["natural"], found["found"], found["said"]) == (0.0, 1.0, pytest.approx(0.9))
+    assert (found["above"], found["above found"]) == (1, 1.0)
+
+
+def test_a_claim_is_wrong_where_fresh_rows_say_otherwise():
+    def redraw(high, truth):
+        return {
+            "errors": {"reference only": [0.1, 0.2, 0.3]},
+            "differences": {"reference only": [-0.2, -0.1, high]},
+            "fresh": {"reference only": 0.25, "less reference only": truth},
+            "noise": {"reference only": 0.0, "less reference only": 0.0},
+        }
+
+    found = of_errors(MADE_UP, [redraw(0.1, 0.5), redraw(-0.01, -0.1), redraw(-0.01, 0.01)])
+    assert (found["claimed"], found["wrong"]) == (2, 1)
+    assert found["errors"] == 1.0
+    assert found["differences"] == pytest.approx(1 / 3)
+
+
+def test_the_command_runs_and_continues(tmp_path, capsys):
+    options = ["--only", "wine", "--part", "sources", "--results", str(tmp_path)]
+    for redraws in (1, 2):
+        command.main([*options, "--redraws", str(redraws)])
+        lines = (tmp_path / "wine.sources.jsonl").read_text().splitlines()
+        assert [json.loads(line)["seed"] for line in lines] == list(range(redraws))
+    assert "Statements about sources" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        command.main(["--report", "--only", "wine", "--results", str(tmp_path / "nowhere")])
+
+
+def test_data_that_is_not_there_is_left_out(tmp_path):
+    with pytest.raises(SystemExit):
+        command.main(["--only", "awa1", "--data", str(tmp_path), "--results", str(tmp_path)])
+    assert not list(Path(tmp_path).glob("*.jsonl"))
+    assert len({case.name for case in CASES}) == len(CASES)

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_up_sites import (
+    classifier,
+    federated,
+    in_memory,
+    regressor,
+    rows,
+    sites_of,
+    total_variation,
+)
+from sklearn.datasets import load_breast_cancer
+
+import sourcewise as sw
+from sourcewise.engines.flower import FlowerSources, LocalCarrier
+
+
+def breast():
+    X, y = load_breast_cancer(return_X_y=True)
+    rng = np.random.default_rng(0)
+    order = rng.permutation(len(y))[:400]
+    X, y = X[order], y[order]
+    names = np.repeat(["ours", *(f"site-{k}" for k in range(9))], 40)[: len(y)]
+    for k in range(3):
+        mine = names == f"site-{k}"
+        y[mine] = rng.permutation(y[mine])
+    return X[: len(names)], y[: len(names)], names
+
+
+POOLS = {
+    "two classes": rows(),
+    "three classes": rows(classes=3),
+    "few rows and many features": rows(m=25, d=12, n_ref=30),
+    "real, hardly any overlap": breast(),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+def test_models_only_is_near_all_rows_in_memory(pool):
+    exact = in_memory(pool, classifier())
+    found, sources = federated(pool, classifier())
+    # With so few rows of so many features, the curvature is that of models that fit every row.
+    most = 0.08 if pool is POOLS["few rows and many features"] else 0.05
+    assert total_variation(exact, found) < most
+    assert sources.facts.rule.startswith("approximate")
+    assert len(sources.facts.rounds) <= 12
+
+
+@pytest.mark.parametrize("mode", ["models-only", "shared-reference"])
+def test_regression_is_exact_without_the_reference_rows(mode):
+    pool = rows(classes=0)
+    exact = in_memory(pool, regressor())
+    found, sources = federated(pool, regressor(), mode=mode)
+    np.testing.assert_allclose(found.source_weights_, exact.source_weights_, atol=1e-8)
+    np.testing.assert_allclose(found.coef_, exact.coef_, atol=1e-6)
+    assert len(sources.facts.rounds) == 2
+
+
+@pytest.mark.parametrize("pool", [POOLS["two classes"], POOLS["three classes"]], ids=["2", "3"])
+def test_with_the_reference_shared_discrepancies_are_exact(pool):
+    exact = in_memory(pool, classifier())
+    found, _ = federated(pool, classifier(), mode="shared-reference")
+    np.testing.assert_allclose(found.discrepancies_, exact.discrepancies_, atol=1e-8)
+    assert total_variation(exact, found) < 0.05
+
+
+def test_with_exact_selection_nothing_is_approximate():
+    pool, told = POOLS["two classes"], []
+    exact = in_memory(pool, classifier())
+    found, sources = federated(
+        pool, classifier(), mode="shared-reference", exact_selection=True, on_expected=told.append
+    )
+    np.testing.assert_allclose(found.source_weights_, exact.source_weights_, atol=1e-8)
+    np.testing.assert_allclose(found.coef_, exact.coef_, atol=1e-6 * np.abs(exact.coef_).max())
+    assert "approximate" not in sources.facts.rule
+    # It was told before how long that would take; trade-offs that are given up cost less.
+    asked = [made.questions for made in sources.facts.rounds]
+    by_gradients = asked.count(("gradients",)) + asked.count(("derivatives",))
+    assert len(told) == 1
+    assert 0.3 * told[0] < by_gradients < 1.5 * told[0]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_plug_in_by_gradients_is_the_central_value(classes):
+    pool = rows(d=40, classes=classes, m=50)  # more features than hypotheses in a round
+    exact = in_memory(pool, classifier(discrepancy="plug-in"))
+    found, sources = federated(pool, classifier(discrepancy="plug-in"), mode="gradients")
+    np.testing.assert_allclose(found.discrepancies_, exact.discrepancies_, atol=1e-6)
+    asked = [made.questions for made in sources.facts.rounds]
+    assert asked.count(("square-gradients",)) >= 2
+    assert asked.count(("losses",)) == 1
+
+
+def test_plug_in_by_gradients_for_regression():
+    pool = rows(classes=0, d=6)
+    exact = in_memory(pool, regressor(discrepancy="plug-in"))
+    found, _ = federated(pool, regressor(discrepancy="plug-in"), mode="gradients")
+    np.testing.assert_allclose(found.discrepancies_, exact.discrepancies_, atol=1e-6)
+
+
+def test_what_a_site_sends_does_not_grow_with_its_rows():
+    def up(m):
+        pool = rows(n_sites=2, m=m, bad=())
+        _, sources = federated(pool, classifier())
+        return [made.up for made in sources.facts.rounds[:3]]
+
+    assert up(50) == up(500)
+
+
+def test_the_reference_rows_stay_here_unless_they_are_shared():
+    pool = rows()
+    X, _, names = pool
+    own = X[names == "ours"]
+
+    class Spy:
+        def __init__(self, carrier):
+            self.carrier, self.sent = carrier, []
+
+        def nodes(self):
+            return self.carrier.nodes()
+
+        def exchange(self, messages, timeout):
+            for content in messages.values():
+                for record in content.array_records.values():
+                    self.sent += [array.numpy().ravel() for array in record.values()]
+            return self.carrier.exchange(messages, timeout)
+
+    def sent(mode):
+        spy = Spy(LocalCarrier(sites_of(*pool)))
+        model, _ = federated(pool, classifier(), carrier=spy, mode=mode)
+        # The map of the features is public: rows would travel mapped.
+        low, high = model.feature_range_
+        centre, scale = (low + high) / 2, (high - low) / 200
+        mapped = (own - centre) / scale
+        first = mapped[:, 0]  # of every row; rows are sent as a whole or not at all
+        return any(np.isclose(numbers[:, None], first).sum() > 10 for numbers in spy.sent)
+
+    assert sent("shared-reference")
+    assert not sent("models-only")
+
+
+def test_the_model_is_the_one_everybody_else_gets(tmp_path):
+    pool = rows()
+    found, _ = federated(pool, classifier())
+    report = found.report()
+    assert [row.source for row in report.sources] == ["ours", *(f"site-{k}" for k in range(5))]
+    path = tmp_path / "model.skops"
+    sw.save(found, path)
+    X = pool[0]
+    np.testing.assert_array_equal(sw.load(path).predict(X), found.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"mode": "secret"}, "mode"),
+        ({"least_sites": 0}, "least_sites"),
+        ({"timeout": 0}, "timeout"),
+        ({"size_cap": 0.5}, "size_cap"),
+    ],
+)
+def test_wrong_options_are_refused_in_a_sentence(options, word):
+    X, y, names = rows()
+    with pytest.raises(ValueError, match=word):
+        FlowerSources(object(), X, y, **options)
+
+
+def test_modes_say_what_they_cannot_do():
+    with pytest.raises(ValueError, match="plug-in"):
+        federated(rows(), classifier(), mode="gradients")
+    with pytest.raises(ValueError, match="shared-reference"):
+        federated(rows(), classifier(discrepancy="cross-fit"))

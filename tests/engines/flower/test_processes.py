@@ -1,0 +1,224 @@
+"""Real processes on 127.0.0.1: a SuperLink, three SuperNodes, each with its own Parquet file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from made_up_sites import rows
+from pyarrow import parquet
+
+from sourcewise import load
+from sourcewise.engines.flower import LocalCarrier, RunSettings, Site, read_site_file, run_server
+from sourcewise.engines.flower.loopback import Loopback, Tls
+from sourcewise.engines.flower.project import project_files
+
+pytestmark = pytest.mark.skipif(
+    "SOURCEWISE_PROCESSES" not in os.environ,
+    reason="minutes of real processes: set SOURCEWISE_PROCESSES=1, or run make test-processes",
+)
+
+SECONDS = 600.0  # of one run, on a machine that does much else
+NAMES = ["site-0", "site-1", "site-2"]
+
+AVERAGING_SERVER = """
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+from flwr.app import Array, ArrayRecord
+from flwr.serverapp import ServerApp
+
+from sourcewise.engines.flower import TrustedFedAvg
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid, context):
+    end = time.monotonic() + 60
+    while len(nodes := sorted(grid.get_node_ids())) < 3 and time.monotonic() < end:
+        time.sleep(0.2)
+    strategy = TrustedFedAvg({nodes[0]: 0.5, nodes[1]: 0.5})
+    start = ArrayRecord({"w": Array(np.zeros(3))})
+    result = strategy.start(grid=grid, initial_arrays=start, num_rounds=1)
+    found = {"w": result.arrays["w"].numpy().tolist(), "left_out": len(strategy.left_out)}
+    Path(context.run_config["output"], "averaged.json").write_text(json.dumps(found))
+"""
+
+AVERAGING_CLIENT = """
+import numpy as np
+from flwr.app import Array, ArrayRecord, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+app = ClientApp()
+
+
+@app.train()
+def train(message, context):
+    # A client that claims 10^9 rows, whoever it is.
+    arrays = ArrayRecord({"w": Array(message.content["arrays"]["w"].numpy() + 1.0)})
+    metrics = MetricRecord({"num-examples": 10**9})
+    return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
+"""
+
+
+def write_pool(folder, classes, seed=0):
+    """Write the tables of the reference and of three sites; returns the site files."""
+    X, y, names = rows(n_sites=3, m=60, d=3, classes=classes, seed=seed, bad=("site-1",))
+    files = {}
+    for name in dict.fromkeys(names.tolist()):
+        mine = names == name
+        columns = {f"x{k}": X[mine, k] for k in range(X.shape[1])}
+        path = folder / f"{name}-{classes}.parquet"
+        parquet.write_table(pa.table({**columns, "y": y[mine]}), path)
+        files[name] = folder / f"{name}-{classes}.toml"
+        text = f"name = '{name}'\ndata = '{path.name}'\n[policy]\nlog = '{name}.jsonl'\n"
+        files[name].write_text(text)
+    return files
+
+
+def make_app(folder, files, server=None, client=None):
+    reference = str(files["ours"].with_suffix(".parquet"))
+    for path, text in project_files(reference, "y", str(folder), 3).items():
+        if server is not None and path.endswith("server.py"):
+            text = server
+        if client is not None and path.endswith("client.py"):
+            text = client
+        (folder / "app" / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "app" / path).write_text(text)
+    return folder / "app"
+
+
+def in_this_process(folder, files, **settings):
+    """Return the weights that the same app finds without any network."""
+    folder.mkdir()
+    sites = [Site.of_file(read_site_file(files[name])) for name in NAMES]
+    reference = str(files["ours"].with_suffix(".parquet"))
+    wanted = RunSettings(reference, "y", str(folder), sites=3, **settings)
+    return run_server(LocalCarrier(sites), wanted).source_weights_
+
+
+def run(loop, folder, files, name, **settings):
+    output = folder / name
+    output.mkdir()
+    app = make_app(output, files)
+    code, printed = loop.run(app, {"timeout": 300.0, "wait": 200.0, **settings}, SECONDS)
+    assert (output / "federated.json").exists(), printed[-2000:]
+    assert code == 0
+    return load(output / "model.skops"), json.loads((output / "federated.json").read_text())
+
+
+def alive(process):
+    return process.poll() is None
+
+
+def test_all_modes_and_averaging_with_three_nodes(tmp_path):
+    two, numbers = write_pool(tmp_path, 2), write_pool(tmp_path, 0)
+    with Loopback(tmp_path / "processes") as loop:
+        first = [loop.start_node(name, two[name]) for name in NAMES]
+        model, facts = run(loop, tmp_path, two, "models-only")
+        np.testing.assert_allclose(
+            model.source_weights_, in_this_process(tmp_path / "here", two), atol=1e-10
+        )
+        assert model.sources_.tolist() == ["reference", *NAMES]
+        assert facts["left_out"] == {}
+        assert len(facts["rounds"]) <= 12
+        assert (tmp_path / "models-only" / "report.html").exists()
+        log = (tmp_path / "site-0.jsonl").read_text().splitlines()
+        asked = [json.loads(line)["question"] for line in log]
+        assert set(asked) == {"describe", "look", "derivatives"}
+
+        app = make_app(tmp_path / "averaging", two, AVERAGING_SERVER, AVERAGING_CLIENT)
+        loop.run(app, {}, SECONDS)
+        found = json.loads((tmp_path / "averaging" / "averaged.json").read_text())
+        assert found == {"w": [1.0, 1.0, 1.0], "left_out": 0}
+
+        # The same nodes, now with quantities to predict: owners change their own files.
+        for name in NAMES:
+            shutil.copy(numbers[name], two[name])
+        files = {**two, "ours": numbers["ours"]}
+        for mode in ("shared-reference", "gradients"):
+            discrepancy = "plug-in" if mode == "gradients" else "combined"
+            settings = {"mode": mode, "discrepancy": discrepancy}
+            model, facts = run(loop, tmp_path, files, mode, **settings)
+            here = in_this_process(tmp_path / f"here-{mode}", files, **settings)
+            np.testing.assert_allclose(model.source_weights_, here, atol=1e-10)
+            assert facts["mode"] == mode
+        everything = [*loop.processes.values()]
+        assert all(alive(process) for process in first)
+    assert not any(alive(process) for process in everything)
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Certificates of our own, and a key for each of four nodes."""
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    ending = ["-days", "2", "-nodes", "-newkey", "rsa:2048"]
+    commands = [
+        ["openssl", "req", "-x509", *ending, "-keyout", "ca.key", "-out", "ca.crt"],
+        ["openssl", "req", "-newkey", "rsa:2048", "-nodes", "-keyout", "server.key"],
+        ["openssl", "x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key"],
+    ]
+    commands[0] += ["-subj", "/CN=test-authority"]
+    commands[1] += ["-out", "server.csr", "-subj", "/CN=localhost"]
+    commands[2] += ["-CAcreateserial", "-out", "server.crt", "-days", "2", "-extfile", "names"]
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    for node in range(4):
+        commands.append(["ssh-keygen", "-q", "-t", "ecdsa", "-b", "384", "-N", ""])
+        commands[-1] += ["-f", f"node-{node}"]
+    for command in commands:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return folder
+
+
+def test_encrypted_and_with_registered_nodes_only(tmp_path, keys):
+    files = write_pool(tmp_path, 0)
+    tls = Tls(keys / "ca.crt", keys / "server.crt", keys / "server.key")
+    with Loopback(tmp_path / "processes", tls) as loop:
+        for node in range(3):
+            loop.flwr(
+                "supernode", "register", str(keys / f"node-{node}.pub"), "sourcewise-loopback"
+            )
+        for node, name in enumerate(NAMES):
+            loop.start_node(name, files[name], keys / f"node-{node}")
+        stranger = loop.start_node("stranger", files["ours"], keys / "node-3")
+        model, _ = run(loop, tmp_path, files, "encrypted")
+        np.testing.assert_allclose(
+            model.source_weights_, in_this_process(tmp_path / "here", files), atol=1e-10
+        )
+        assert stranger.wait(120) != 0  # turned away
+
+
+def test_what_was_started_is_stopped_when_the_program_is_killed(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys, time\n"
+        "from pathlib import Path\n"
+        "from sourcewise.engines.flower.loopback import Loopback, interruptible\n"
+        "with interruptible(), Loopback(Path(sys.argv[1])) as loop:\n"
+        "    print(loop.processes['superlink'].pid, flush=True)\n"
+        "    time.sleep(300)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(program), str(tmp_path / "processes")], stdout=subprocess.PIPE
+    )
+    link = int(process.stdout.readline())
+    assert Path(f"/proc/{link}").exists()
+    process.terminate()
+    process.wait(60)
+    process.stdout.close()
+    end = time.monotonic() + 20
+    while Path(f"/proc/{link}").exists() and time.monotonic() < end:
+        time.sleep(0.2)
+    assert not Path(f"/proc/{link}").exists()

@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+
+from sourcewise.core.discrepancy.local_exchange import LocalAnswer
+from sourcewise.core.linear import LogisticFamily
+from sourcewise.core.losses import BoundedLoss
+from sourcewise.core.quadratic_sources import Derivatives
+from sourcewise.engines.flower import wire
+from sourcewise.engines.flower.guards import check_ranges, into_range
+from sourcewise.engines.flower.questions import QUESTIONS, TRAVELLERS, DerivativesMessage
+from sourcewise.engines.flower.setup import SETUP_CLASSES, Setup, TableRules
+from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.estimators.row_rules import RowRules
+from sourcewise.tables.preprocessing import ColumnRule
+
+
+def there_and_back(message, known=TRAVELLERS):
+    return wire.unpack(RecordDict(wire.pack(message, "m")), "m", known)
+
+
+def same(first, second):
+    if isinstance(second, np.ndarray):
+        return np.array_equal(first, second) and first.dtype == second.dtype
+    if hasattr(second, "__dataclass_fields__"):
+        return all(same(getattr(first, n), getattr(second, n)) for n in vars(second))
+    return first == second
+
+
+def test_messages_come_back_as_they_were():
+    family = LogisticFamily(2, np.array([0.1, 1.0]), tol=1e-7)
+    assert same(there_and_back(family), family)
+    points = DerivativesMessage(np.arange(12.0).reshape(2, 2, 3))
+    assert same(there_and_back(points), points)
+    assert there_and_back(BoundedLoss(0, 2.5)) == BoundedLoss(0, 2.5)
+
+
+def test_rules_travel_with_names_and_levels():
+    features = FeatureMap(np.zeros(2), np.ones(2), True, np.inf, None)
+    rules = RowRules("ours", features, ("age", "città"), 2, np.array(["no", "yes"]))
+    column = ColumnRule("città", "category", levels=("Rōma", "Oslo"), other=True)
+    setup = Setup(rules, TableRules((column,), "float32", "y", "category"))
+    found = there_and_back(setup, SETUP_CLASSES)
+    assert found.rules.columns == ("age", "città")
+    assert list(found.rules.classes) == ["no", "yes"]
+    assert found.rules.features.limit == np.inf
+    assert found.table.preprocessor.rules_ == [column]
+
+
+def content(**changes):
+    packed = wire.pack(DerivativesMessage(np.ones((1, 1, 3))), "m")
+    arrays, numbers = packed["m.arrays"], packed["m.numbers"]
+    for name, value in changes.items():
+        (arrays if isinstance(value, Array) else numbers)[name.replace("_", ".", 1)] = value
+    return RecordDict(packed)
+
+
+HEADER = b"{'descr': '%s', 'fortran_order': False, 'shape': %s, }"
+
+
+def raw(descr, shape, data=b""):
+    head = HEADER % (descr, shape)
+    head += b" " * (63 - (len(head) + 10) % 64) + b"\n"
+    whole = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + data
+    return Array("float64", (1,), "numpy.ndarray", whole)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"_points": raw(b"<f8", b"(1, 1, 3)", bytes(16))}, "claims 24 bytes and has 16"),
+        ({"_points": raw(b"<f8", b"(10000000000000, 1000000)")}, "claims"),
+        ({"_points": raw(b"|O", b"(1,)", bytes(8))}, "plain numbers"),
+        ({"_points": raw(b"<U100", b"(1,)", bytes(400))}, "plain numbers"),
+        ({"_points": Array("float64", (1,), "numpy.ndarray", b"rubbish")}, "plain numbers"),
+        ({"_points": raw(b"<f8", b"(-1, -3)", bytes(24))}, "claims"),
+        ({"_more": 1.0}, "nobody asked"),
+        ({"/class": "Popen"}, "not known here"),
+        ({"/class": "os.system"}, "not known here"),
+    ],
+)
+def test_what_is_not_a_message_is_refused(changes, why):
+    with pytest.raises(wire.BadMessage, match=why):
+        wire.unpack(content(**changes), "m", TRAVELLERS)
+
+
+def test_a_field_of_another_class_is_refused():
+    packed = wire.pack(BoundedLoss(2), "m")
+    packed["m.numbers"][".n_classes"] = "two"
+    with pytest.raises(wire.BadMessage, match="not a int"):
+        wire.unpack(RecordDict(packed), "m", TRAVELLERS)
+
+
+def test_nothing_but_our_dataclasses_can_be_sent():
+    @dataclass
+    class Other:
+        value: object
+
+    with pytest.raises(TypeError, match="cannot travel"):
+        wire.pack(Other(lambda: None), "m")
+    with pytest.raises(wire.BadMessage, match="not known"):
+        there_and_back(Other(1.0))
+
+
+def test_large_messages_are_refused_by_their_length_alone():
+    big = RecordDict({"m": ArrayRecord({"a": Array("f", (1,), "?", bytes(10_000))})})
+    with pytest.raises(wire.BadMessage, match="10000 bytes, more than the 9999"):
+        wire.check_bytes(big, 9999)
+    wire.check_bytes(big, 10_000)
+    assert wire.n_bytes(RecordDict({"c": ConfigRecord({"t": "four", "n": 1})})) == 12
+
+
+def test_answers_are_compared_with_what_was_expected():
+    expected = Derivatives(np.zeros((1, 2, 3, 1)), np.zeros((1, 2, 2, 2)))
+    wire.check_like(expected, expected)
+    for wrong, why in [
+        (replace(expected, gradients=np.zeros((1, 2, 3))), "shape"),
+        (replace(expected, gradients=np.zeros((1, 2, 3, 1), dtype=int)), "holds"),
+        (replace(expected, hessians=np.full((1, 2, 2, 2), np.inf)), "NaN or infinity"),
+        (BoundedLoss(2), "not a Derivatives"),
+    ]:
+        with pytest.raises(wire.BadMessage, match=why):
+            wire.check_like(wrong, expected)
+
+
+def test_noise_is_brought_back_into_range_and_lies_are_not():
+    rng = np.random.default_rng(0)
+    noisy = Derivatives(rng.normal(size=(1, 1, 4, 1)), rng.normal(size=(1, 1, 3, 3)))
+    with pytest.raises(wire.BadMessage, match="curvature"):
+        check_ranges(noisy)
+    check_ranges(into_range(noisy))
+    assert same(into_range(into_range(noisy)), into_range(noisy)) or np.allclose(
+        into_range(into_range(noisy)).hessians, into_range(noisy).hessians
+    )
+
+
+def test_every_question_has_a_name_and_can_travel():
+    assert len(QUESTIONS) == len(set(QUESTIONS.values()))
+    assert all(TRAVELLERS[cls.__name__] is cls for cls in QUESTIONS.values())
+    assert LocalAnswer in TRAVELLERS.values()

@@ -1,0 +1,212 @@
+"""Untrusted rows that repeat trusted ones have no say, and are counted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sources_elsewhere import Elsewhere
+
+import sourcewise as sw
+from sourcewise.core.choices import DEFAULT, PAPER
+from sourcewise.estimators.copies import CopyRule, keep_one
+from sourcewise.report import notes
+
+SIZES = (40, 30, 25, 20)
+
+
+def data(seed=0, d=12):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(sum(SIZES), d))
+    y = (X[:, 0] + 0.3 * rng.normal(size=len(X)) > 0).astype(int)
+    return X, y, np.repeat(["gold", "a", "b", "c"], SIZES)
+
+
+def with_copies(n=12, noise=0.0, seed=0, d=12):
+    """Put copies of trusted rows, labels and all, among the rows of source b."""
+    X, y, s = data(seed, d)
+    rng = np.random.default_rng(seed + 1)
+    chosen = rng.integers(SIZES[0], size=n)
+    step = rng.normal(size=(n, d))
+    step *= noise / np.linalg.norm(step, axis=1, keepdims=True)
+    at = SIZES[0] + SIZES[1] + 3
+    return (
+        np.insert(X, at, X[chosen] + step, axis=0),
+        np.insert(y, at, y[chosen]),
+        np.insert(s, at, ["b"] * n),
+    ), (X, y, s)
+
+
+def model(**parameters):
+    return sw.SourceWeightedClassifier(reference="gold", cv=3, random_state=0, **parameters)
+
+
+def fit(rows, **parameters):
+    return model(**parameters).fit(rows[0], rows[1], sources=rows[2])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_the_fit_is_that_without_the_copies(noise, sparse):
+    kind = scipy.sparse.csr_array if sparse else np.asarray
+    (X, y, s), (clean, clean_y, clean_s) = with_copies(noise=noise)
+    found, expected = fit((kind(X), y, s)), fit((kind(clean), clean_y, clean_s))
+    assert found.copies_.tolist() == [0, 0, 12, 0]
+    np.testing.assert_array_equal(expected.copies_, 0)
+    np.testing.assert_allclose(found.source_weights_, expected.source_weights_, atol=1e-9)
+    np.testing.assert_allclose(found.discrepancies_, expected.discrepancies_, atol=1e-9)
+    np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-7)
+    assert found.source_rows_.tolist() == list(SIZES)
+
+
+def test_the_report_names_and_counts_them():
+    report = fit(with_copies()[0]).report()
+    assert [row.copies for row in report.sources] == [0, 0, 12, 0]
+    assert report.notes == (notes.COPIES.format(rows=12, sources="1 source", listed="'b': 12"),)
+    assert "12 rows of 1 source" in str(report).replace("\n", " ")
+    assert report.notes[0].split(":")[0] in report.to_html()
+    assert max(map(len, str(report).splitlines())) < 80
+    assert fit(data()).report().notes == ()
+
+
+def test_discrepancies_are_the_estimators_own():
+    X, y, s = with_copies()[0]
+    found = sw.estimate_discrepancies(X, y, sources=s, reference="gold", cv=3, random_state=0)
+    np.testing.assert_array_equal(found.values, fit((X, y, s)).discrepancies_)
+
+
+def test_a_source_is_added_without_its_copies():
+    X, y, s = with_copies()[0]
+    last = s == "c"
+    rows = np.concatenate([X[last], X[:5]]), np.concatenate([y[last], y[:5]])
+    added = fit((X[~last], y[~last], s[~last])).add_source(*rows, name="c")
+    whole = fit(
+        (
+            np.concatenate([X[~last], rows[0]]),
+            np.concatenate([y[~last], rows[1]]),
+            np.concatenate([s[~last], ["c"] * 25]),
+        )
+    )
+    assert added.copies_.tolist() == whole.copies_.tolist() == [0, 0, 12, 5]
+    np.testing.assert_allclose(added.coef_, whole.coef_, atol=1e-9)
+
+
+@pytest.mark.parametrize("per_piece", [1, 3])
+def test_rows_elsewhere_are_left_out_there_and_counted(per_piece):
+    X, y, s = with_copies()[0]
+    found = model().fit_sources(Elsewhere(X, y, s, per_piece=per_piece, may_travel=True))
+    assert found.copies_.tolist() == [0, 0, 12, 0]
+    np.testing.assert_allclose(found.source_weights_, fit((X, y, s)).source_weights_, atol=1e-8)
+
+
+def test_trusted_rows_do_not_travel_unasked():
+    X, y, s = with_copies()[0]
+    strangers = Elsewhere(X, y, s)
+    found = model().fit_sources(strangers)
+    assert strangers.rules.copies is None
+    assert found.copies_ is None
+    assert found.source_rows_[2] == SIZES[2] + 12
+    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.NOT_HERE),)
+
+
+def test_an_estimator_of_ones_own_gets_none_either():
+    (X, y, s), clean = with_copies()
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    found = fit((frame, y, s), estimator=LogisticRegression())
+    expected = fit(
+        (pd.DataFrame(clean[0], columns=frame.columns), *clean[1:]), estimator=LogisticRegression()
+    )
+    assert found.copies_.tolist() == [0, 0, 12, 0]
+    np.testing.assert_allclose(found.predict_proba(frame), expected.predict_proba(frame), atol=1e-9)
+
+
+class Strips(LogisticRegression):
+    """Takes numbers written as text."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(_numbers(X), y, sample_weight)
+
+    def predict_proba(self, X):
+        return super().predict_proba(_numbers(X))
+
+    def predict(self, X):
+        return super().predict(_numbers(X))
+
+
+def _numbers(X):
+    if not hasattr(X, "columns"):
+        return X
+    return X.astype(str).apply(lambda c: c.str.removeprefix("n").astype(float)).to_numpy()
+
+
+def test_rows_that_are_no_numbers_are_not_compared():
+    X, y, s = data()
+    frame = "n" + pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).astype(str)
+    found = fit((frame, y, s), estimator=Strips())
+    assert found.copies_ is None
+    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.NO_NUMBERS),)
+
+
+def test_repeating_trusted_rows_are_no_measure():
+    X, y, s = with_copies()[0]
+    X = np.round(X[:, :2])  # a few values: rows repeat by nature
+    found = fit((X, y, s))
+    assert found.copies_ is None
+    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.TWINS),)
+
+
+def test_the_papers_protocol_keeps_all_rows():
+    found = fit(with_copies()[0], protocol="paper")
+    assert found.copies_ is None
+    assert found.report().notes == ()
+    assert not PAPER.without_copies
+
+
+def test_a_class_that_nobody_could_check_is_named():
+    X, y, s = data()
+    labels = np.array(["no", "yes"])[y].astype(object)
+    labels[np.flatnonzero(s == "gold")[:3]] = "perhaps"
+    labels[-20:-10] = "perhaps"
+    found = fit((X, labels, s)).report().notes
+    assert found == (notes.UNCHECKED.format(rows="3 rows", name="perhaps"),)
+
+
+def test_a_source_of_copies_only_keeps_a_row():
+    X, y, s = data()
+    X[s == "c"] = X[: SIZES[3]]
+    found = fit((X, y, s))
+    assert found.copies_.tolist() == [0, 0, 0, SIZES[3] - 1]
+    assert found.source_rows_.tolist() == [*SIZES[:3], 1]
+
+
+def test_one_row_is_kept_of_each_source_of_copies():
+    copied = np.array([True, True, False, True, True, True])
+    codes = np.array([1, 1, 2, 2, 0, 0])
+    kept = keep_one(copied, codes, 4)
+    assert kept.tolist() == [False, True, False, True, False, True]
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 10, 50])
+def test_few_clean_rows_are_taken_for_copies(d):
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng([seed, d])
+        trusted, others = rng.normal(size=(60, d)), rng.normal(size=(400, d))
+        rule = CopyRule.learn(trusted, DEFAULT)
+        assert rule.usual <= DEFAULT.copy_twins
+        assert rule(trusted).all()
+        shares.append(rule(others).mean())
+    assert np.mean(shares) < 1.5 * DEFAULT.copy_twins
+    if d >= 10:
+        assert np.mean(shares) == 0.0
+
+
+def test_far_from_zero_and_in_single_precision_copies_are_found():
+    X = data()[0] * 1e-3 + 1e6
+    rule = CopyRule.learn(X[:40], DEFAULT)
+    assert rule(X).tolist() == [True] * 40 + [False] * (len(X) - 40)
+    single = data()[0].astype(np.float32)
+    rule = CopyRule.learn(single[:40], DEFAULT)
+    assert rule(single).tolist() == [True] * 40 + [False] * (len(X) - 40)

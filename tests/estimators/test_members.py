@@ -1,0 +1,169 @@
+"""The average behind an estimator of the user's own: who takes part, and what each counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.pipeline import make_pipeline
+
+from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, estimate_discrepancies
+from sourcewise.core.choices import DEFAULT
+from sourcewise.estimators.averaged import log_odds, with_doubt
+
+DEFAULT_LEARNER, ALONE = "linear default", "reference only"
+
+
+def classifier(estimator, **parameters):
+    return SourceWeightedClassifier(estimator, reference="gold", random_state=0, **parameters)
+
+
+def checkerboard(counts, seed=0):
+    """Labels that trees can know and lines cannot; the source "bad" has them flipped."""
+    rng = np.random.default_rng(seed)
+    sources = np.repeat(list(counts), list(counts.values()))
+    X = rng.uniform(-1.0, 1.0, size=(len(sources), 3))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    y[sources == "bad"] = 1 - y[sources == "bad"]
+    return X, y, sources
+
+
+def shares_of(model):
+    return {member.name: member.share for member in model.estimator_.members}
+
+
+FOREST = RandomForestClassifier(n_estimators=30, random_state=0)
+
+
+def test_a_source_that_misleads_trees_but_not_lines_is_seen():
+    X, y, sources = checkerboard({"gold": 100, "good": 150, "fine": 150, "bad": 150})
+    by_lines = classifier(None).fit(X, y, sources=sources)
+    model = classifier(FOREST).fit(X, y, sources=sources)
+    assert model.discrepancies_[3] > 3.0 * max(model.discrepancies_[1:3])
+    assert model.discrepancies_[3] > by_lines.discrepancies_[3] + 0.05
+    assert model.source_weights_[3] < 0.2 * model.source_weights_[1:3].min()
+    assert model.report().sources[3].reason == "labels disagree with the reference"
+    X_new, y_new, _ = checkerboard({"gold": 1000}, seed=1)
+    assert model.score(X_new, y_new) > 0.85
+
+
+def test_a_source_that_misleads_lines_but_not_such_models_is_seen(class_pool):
+    # A tree of one split on noise knows nothing; the default learner does.
+    X, y, sources = class_pool({"gold": 80, "good": 100, "bad": 100})
+    stump = RandomForestClassifier(n_estimators=1, max_depth=1, max_features=1, random_state=3)
+    model = classifier(stump).fit(X, y, sources=sources)
+    by_lines = classifier(None).fit(X, y, sources=sources)
+    assert (model.discrepancies_ >= by_lines.discrepancies_ - 1e-12).all()
+
+
+def test_probabilities_are_those_of_averaged_log_odds(class_pool):
+    X, y, sources = class_pool(n_classes=3, labels=["a", "b", "c"])
+    model = classifier(FOREST).fit(X, y, sources=sources)
+    members = model.estimator_.members
+    assert sum(member.share for member in members) == pytest.approx(1.0)
+    assert min(member.share for member in members) >= DEFAULT.least_share
+    logs = sum(m.share * np.log(np.clip(m.model.predict_proba(X), 0.001, 0.999)) for m in members)
+    np.testing.assert_allclose(model.predict_proba(X), softmax(logs, axis=1), atol=1e-12)
+    best = model.classes_[model.predict_proba(X).argmax(axis=1)]
+    np.testing.assert_array_equal(model.predict(X), best)
+
+
+def test_predictions_of_numbers_are_averaged(number_pool):
+    X, y, sources = number_pool()
+    model = SourceWeightedRegressor(Ridge(), reference="gold", random_state=0)
+    model.fit(X, y, sources=sources)
+    expected = sum(m.share * m.model.predict(X) for m in model.estimator_.members)
+    np.testing.assert_allclose(model.predict(X), expected)
+
+
+def test_the_default_learner_takes_part_as_it_is(class_pool):
+    X, y, sources = class_pool()
+    model = classifier(RandomForestClassifier(n_estimators=2, max_depth=1)).fit(
+        X, y, sources=sources
+    )
+    member = next(m for m in model.estimator_.members if m.name == DEFAULT_LEARNER)
+    alone = classifier(None).fit(X, y, sources=sources)
+    np.testing.assert_allclose(member.model.coef_, alone.coef_, rtol=1e-6)
+    np.testing.assert_allclose(member.model.predict_proba(X), alone.predict_proba(X), rtol=1e-6)
+
+
+def test_missing_values_do_not_keep_the_default_learner_out(class_pool):
+    X, y, sources = class_pool()
+    X = X.copy()
+    X[::5, 3] = np.nan
+    forest = RandomForestClassifier(n_estimators=5, max_depth=2, random_state=0)
+    model = classifier(forest).fit(X, y, sources=sources)
+    assert DEFAULT_LEARNER in shares_of(model)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_texts_are_judged_by_the_pipeline_alone(class_pool):
+    X, y, sources = class_pool()
+    texts = [f"{'good' if a > 0 else 'poor'} {'so' if b > 0 else 'no'}" for a, b in X[:, :2]]
+    pipe = make_pipeline(CountVectorizer(), LogisticRegression())
+    model = classifier(pipe).fit(texts, y, sources=sources)
+    assert DEFAULT_LEARNER not in shares_of(model)
+    weights = dict(zip(model.sources_, model.source_weights_, strict=True))
+    assert weights["bad"] < 0.5 * weights["good"]
+
+
+def test_where_all_sources_are_bad_the_reference_decides():
+    X, y, sources = checkerboard({"gold": 150, **{f"bad {k}": 100 for k in range(4)}})
+    y[sources != "gold"] = 1 - y[sources != "gold"]
+    model = classifier(FOREST).fit(X, y, sources=sources)
+    assert model.source_weights_[0] > 0.95
+    X_new, y_new, _ = checkerboard({"gold": 1000}, seed=1)
+    alone = model.at_trade_off(0.0)
+    assert model.score(X_new, y_new) > alone.score(X_new, y_new) - 0.02
+
+
+@pytest.mark.parametrize("loss", ["quantile", "poisson"])
+def test_other_aims_are_not_averaged_with_means(number_pool, loss):
+    X, y, sources = number_pool()
+    boosting = HistGradientBoostingRegressor(loss=loss, quantile=0.9, max_iter=10)
+    model = SourceWeightedRegressor(boosting, reference="gold", cv=3, random_state=0)
+    model.fit(X, y - y.min() + 1.0, sources=sources)
+    assert DEFAULT_LEARNER not in shares_of(model)
+
+
+def test_weights_are_those_of_the_shares_of_trade_offs(class_pool):
+    X, y, sources = class_pool()
+    model = classifier(FOREST).fit(X, y, sources=sources)
+    weights, _ = model.selection_.weigh(model.discrepancies_, model.source_sizes_)
+    np.testing.assert_allclose(model.source_weights_, weights)
+    assert model.selection_.shares.sum() == pytest.approx(1.0)
+    fixed = model.at_trade_off(model.trade_off_)
+    np.testing.assert_array_equal(fixed.discrepancies_, model.discrepancies_)
+    assert isinstance(fixed.estimator_, RandomForestClassifier)
+
+
+def test_discrepancies_by_themselves_are_those_of_the_model():
+    X, y, sources = checkerboard({"gold": 60, "good": 80, "bad": 80})
+    model = classifier(FOREST).fit(X, y, sources=sources)
+    found = estimate_discrepancies(
+        X, y, sources=sources, reference="gold", estimator=FOREST, random_state=0
+    )
+    np.testing.assert_allclose(found.values, model.discrepancies_)
+    np.testing.assert_allclose(found.p_values, model.discrepancy_result_.p_values)
+
+
+def test_a_class_that_is_named_counts_as_it_is_right():
+    named = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    found = with_doubt(named, 0.2)
+    np.testing.assert_allclose(found, [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]])
+    np.testing.assert_array_equal(with_doubt(named, 0.0), named)
+    np.testing.assert_allclose(
+        log_odds(np.array([[0.2, 0.8], [0.0, 1.0]]), 0.001)[:, 0], [np.log(4), np.log(999)]
+    )
+
+
+def test_classifiers_that_only_name_classes_vote(class_pool):
+    X, y, sources = class_pool(labels=["no", "yes"])
+    model = classifier(RidgeClassifier()).fit(X, y, sources=sources)
+    wrong = [m.wrong for m in model.estimator_.members if m.name != DEFAULT_LEARNER]
+    assert all(0.0 < rate <= 0.5 for rate in wrong)
+    assert set(model.predict(X)) == {"no", "yes"}
+    assert ALONE not in shares_of(model) or shares_of(model)[ALONE] < 1.0
