@@ -4,6 +4,7 @@ from sourcewise.engines.flower.averaging import TrustedFedAvg
 from sourcewise.engines.flower.carriers import GridCarrier, LocalCarrier
 from sourcewise.engines.flower.client import Site, client_app
 from sourcewise.engines.flower.policy import Policy, SiteFile, read_site_file
+from sourcewise.engines.flower.secure_averaging import secure_average, secure_client_app
 from sourcewise.engines.flower.server import RunSettings, run_server, server_app
 from sourcewise.engines.flower.sources import FederatedFacts, FlowerSources
 
@@ -20,5 +21,7 @@ __all__ = [
     "client_app",
     "read_site_file",
     "run_server",
+    "secure_average",
+    "secure_client_app",
     "server_app",
 ]

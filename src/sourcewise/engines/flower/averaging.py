@@ -57,12 +57,7 @@ class TrustedFedAvg(FedAvg):
         most_harm: float = 0.05,
         **options: Any,
     ):
-        for node, value in weights.items():
-            if not (np.isfinite(value) and value >= 0.0):
-                raise ValueError(BAD_WEIGHT.format(node=node, value=value))
-        self.weights = {node: float(value) for node, value in weights.items() if value > 0.0}
-        if not self.weights:
-            raise ValueError(NO_WEIGHT)
+        self.weights = checked_weights(weights)
         super().__init__(**{"fraction_evaluate": 0.0, **options})
         self.judge, self.most_harm = judge, most_harm
         self.left_out: dict[tuple[int, int], str] = {}
@@ -133,6 +128,17 @@ class TrustedFedAvg(FedAvg):
         after = self.judge(_as_record(arrays, self._sent))
         if not after <= before + self.most_harm:
             raise wire.BadMessage(HARMFUL.format(before=before, after=after))
+
+
+def checked_weights(weights: Mapping[int, float]) -> dict[int, float]:
+    """Return the weights of the nodes that have one."""
+    for node, value in weights.items():
+        if not (np.isfinite(value) and value >= 0.0):
+            raise ValueError(BAD_WEIGHT.format(node=node, value=value))
+    found = {node: float(value) for node, value in weights.items() if value > 0.0}
+    if not found:
+        raise ValueError(NO_WEIGHT)
+    return found
 
 
 def _as_record(arrays: Mapping[str, np.ndarray], like: ArrayRecord) -> ArrayRecord:
