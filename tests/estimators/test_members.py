@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, estimate_discrepancies
 from sourcewise.core.choices import DEFAULT
 from sourcewise.estimators.averaged import log_odds, with_doubt
+from sourcewise.report.notes import MEMBERS, TOLD, UNTOLD, member_notes
 
 DEFAULT_LEARNER, ALONE = "linear default", "reference only"
 
@@ -167,3 +168,36 @@ def test_classifiers_that_only_name_classes_vote(class_pool):
     assert all(0.0 < rate <= 0.5 for rate in wrong)
     assert set(model.predict(X)) == {"no", "yes"}
     assert ALONE not in shares_of(model) or shares_of(model)[ALONE] < 1.0
+
+
+def test_the_report_says_what_the_model_is_made_of():
+    X, y, sources = checkerboard({"gold": 60, "good": 100, "bad": 100})
+    model = classifier(FOREST).fit(X, y, sources=sources)
+    notes = member_notes(shares_of(model))
+    assert model.report().notes[: len(notes)] == tuple(notes)
+    assert set(shares_of(model)) <= set(MEMBERS)
+    assert not model.at_trade_off(1.0).report().notes
+
+
+def test_the_report_says_that_its_weights_do_not_count():
+    # Of a source with all labels flipped everything can be learnt by whoever is told the source.
+    X, y, sources = checkerboard({"gold": 60, "bad": 900})
+    forest = RandomForestClassifier(n_estimators=30, max_features=None, random_state=0)
+    model = classifier(forest).fit(X, y, sources=sources)
+    assert shares_of(model)[TOLD] > 0.5
+    assert "does not use the weights of this table" in str(model.report())
+
+
+def test_the_report_says_that_an_estimator_could_not_be_told():
+    class ThreeColumns(RandomForestClassifier):
+        def fit(self, X, y, sample_weight=None):
+            if X.shape[1] != 3:
+                raise ValueError("three columns are wanted")
+            return super().fit(X, y, sample_weight)
+
+    X, y, sources = checkerboard({"gold": 60, "good": 500})
+    forest = ThreeColumns(n_estimators=30, max_features=None, random_state=0)
+    model = classifier(forest).fit(X, y, sources=sources)
+    assert shares_of(model)[TOLD] > 0.0
+    report = " ".join(str(model.report()).split())
+    assert MEMBERS[UNTOLD] in report and MEMBERS[TOLD] not in report

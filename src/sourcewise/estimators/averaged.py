@@ -9,7 +9,9 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from sourcewise.estimators.filled_rows import FilledRows
+from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.wrapped import class_probabilities
+from sourcewise.report.notes import TOLD, UNTOLD
 from sourcewise.validation import n_rows_of
 
 
@@ -42,6 +44,12 @@ class Member(BaseEstimator):
         self.model = model
         self.filled = filled
         self.wrong = wrong
+
+    @property
+    def trained_on(self) -> str:
+        """The name, but of an estimator that could not be told the sources."""
+        untold = self.name == TOLD and not isinstance(self.model, ToldSources)
+        return UNTOLD if untold else self.name
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict targets."""

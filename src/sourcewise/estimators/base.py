@@ -20,7 +20,7 @@ from sourcewise.core.engine import SourcesChanged, SourcesElsewhere
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
-from sourcewise.estimators.averaged import Member
+from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
 from sourcewise.estimators.elsewhere import ElsewhereInput
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.linear_scores import rows_with_constant
@@ -32,7 +32,7 @@ from sourcewise.estimators.selection import Selection, choose_local_setting, sel
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.progress import bars, counter, report_progress
-from sourcewise.report.notes import class_notes, copies_notes
+from sourcewise.report.notes import class_notes, copies_notes, member_notes
 from sourcewise.report.source_report import ReportContext, SourceReport
 
 
@@ -406,10 +406,12 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
 
     def _notes(self) -> list[str]:
         """Return what the report says beside the table."""
-        small = []
+        notes, model = [], getattr(self, "estimator_", None)
+        if isinstance(model, AveragedClassifier | AveragedRegressor):
+            notes += member_notes({member.trained_on: member.share for member in model.members})
         if self._is_classifier and len(self.sources_) > 1:
-            small = class_notes(self.classes_.tolist(), self._class_counts.tolist())
-        return small + copies_notes(
+            notes += class_notes(self.classes_.tolist(), self._class_counts.tolist())
+        return notes + copies_notes(
             self.copies_,
             self._copies_unsought,
             self.sources_.tolist(),

@@ -12,7 +12,6 @@ from sourcewise.estimators.cross_validation import total_weight
 from sourcewise.estimators.members import (
     ALONE,
     DEFAULT_LEARNER,
-    TOLD,
     WEIGHTED,
     MemberChoice,
     estimator_family,
@@ -21,6 +20,7 @@ from sourcewise.estimators.members import (
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.wrapped import Job
 from sourcewise.progress import counter
+from sourcewise.report.notes import TOLD
 
 
 def fit_weighting(pool: Pool, weights: np.ndarray) -> Any:

@@ -27,9 +27,10 @@ from sourcewise.estimators.selection import Selection, select_pairs
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily, Job
 from sourcewise.progress import counter
+from sourcewise.report.notes import LINEAR, TOLD
 
-DEFAULT_LEARNER = "linear default"
-ALONE, WEIGHTED, TOLD = "reference only", "weighted sources", "source as a feature"
+DEFAULT_LEARNER = LINEAR
+ALONE, WEIGHTED = "reference only", "weighted sources"
 FIRST_FOLDS = 2  # after which members that are hopeless are given up
 
 

@@ -1,8 +1,8 @@
-"""Sentences beside the table: what was left out, what nobody looked for."""
+"""Sentences beside the table: what the model is made of, what was left out or not looked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,53 @@ UNCHECKED = (
     "that class."
 )
 LEAST_OF_CLASS = 5
+# What the model is made of, by names of members.
+LINEAR, TOLD, UNTOLD = "linear default", "source as a feature", "all rows"
+MEMBERS = {
+    LINEAR: "the linear default",
+    "reference only": "your estimator on the reference alone",
+    "weighted sources": "your estimator on weighted sources",
+    TOLD: "your estimator on all rows with the source as a feature",
+    UNTOLD: "your estimator on all rows alike, as it cannot be told their sources",
+}
+AVERAGE = "The model is an average: {parts}."
+SINGLE = "The model is {part}, which did best on trusted rows that it had not seen."
+NOT_WEIGHED = (
+    "{share} does not use the weights of this table: all rows are in it, those of sources without "
+    "weight too."
+)
+NOT_YOURS = "{share} is the linear default and not your estimator."
+LARGE_SHARE = 0.25  # of the model, from which on a part gets a sentence of its own
+
+
+def member_notes(shares: Mapping[str, float]) -> list[str]:
+    """Say what a model with an estimator of the user's own is made of.
+
+    The table shows weights even where most of the model was trained without them.
+
+    Parameters
+    ----------
+    shares : mapping of names in ``MEMBERS`` to float
+        What each counts; they sum to 1.
+    """
+    ranked = sorted(shares, key=lambda name: -shares[name])
+    if len(ranked) == 1:
+        notes = [SINGLE.format(part=MEMBERS[ranked[0]])]
+    else:
+        parts = ", ".join(f"{_percent(shares[name])} {MEMBERS[name]}" for name in ranked)
+        notes = [AVERAGE.format(parts=parts)]
+    parts_of = ((NOT_WEIGHED, (TOLD, UNTOLD)), (NOT_YOURS, (LINEAR,)))
+    for sentence, names in parts_of:
+        share = sum(shares.get(name, 0.0) for name in names)
+        if share >= LARGE_SHARE:
+            whole = set(ranked) <= set(names)
+            told = "The model" if whole else f"{_percent(share)} of the model"
+            notes.append(sentence.format(share=told))
+    return notes
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %"
 
 
 def class_notes(classes: Sequence[Any], counts: Sequence[int]) -> list[str]:
