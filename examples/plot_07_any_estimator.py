@@ -24,6 +24,12 @@ except ImportError:
     print("LightGBM is not installed; it would be used like the others.")
 else:
     learners["LightGBM"] = LGBMClassifier(n_estimators=30, verbose=-1, random_state=0)
+try:
+    from xgboost import XGBClassifier
+except ImportError:
+    print("XGBoost is not installed; it would be used like the others.")
+else:
+    learners["XGBoost"] = XGBClassifier(n_estimators=30, n_jobs=1, random_state=0)
 
 # %%
 # Each learner on the reference alone, on everything, and inside sourcewise. The trade-off of theory
@@ -44,6 +50,7 @@ for name, learner in learners.items():
     }
     errors[name] = {how: float((found != digits.y_test).mean()) for how, found in fits.items()}
     print(name, {how: round(error, 3) for how, error in errors[name].items()})
+    assert errors[name]["sourcewise"] == min(errors[name].values())
 
 # %%
 for k, how in enumerate(("reference only", "all data", "sourcewise")):
