@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from sourcewise.extras import how_to_install
 
 BARS_NEED = "verbose=True shows progress bars, which need rich: {how}."
+FITS = "fits"  # stage that runs beside the others: fits of an estimator of the user's own
 Listener = Callable[[str, int, int], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("sourcewise_progress", default=None)

@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from sourcewise.progress import listening
+from sourcewise.progress import FITS, listening
 
 TITLES = {
     "results": "Reading the results",
@@ -32,6 +32,8 @@ TITLES = {
     "sample": "Measuring a sample",
     "pictures": "Features of pictures",
 }
+# Of an estimator of the user's own: fits under way, or done.
+FIT, SOME_FIT, ALL_FITS = "Fit {number} of at most {total}", "Fit {number}", "{number} fits"
 # Of the fits in one round of the comparison: the whole one, and two at other trade-offs.
 ROUND_STAGES = 9
 
@@ -90,6 +92,9 @@ class Stages:
         elif self.rounds:
             self._inside_a_round(stage, done, total)
             return
+        if stage == FITS:
+            self._show_fits(done, total)
+            return
         self._show(stage, float(done), float(total))
 
     def _show(self, stage: str, done: float, total: float) -> None:
@@ -101,6 +106,19 @@ class Stages:
         share = f"{done / total:.0%}" if total else ""
         self.bars.update(
             self.tasks[stage], total=total or None, completed=done, share=share, refresh=False
+        )
+
+    def _show_fits(self, done: int, total: int) -> None:
+        """Name the fit under way, on a bar that lasts for all stages."""
+        if done == total > 0:
+            title = ALL_FITS.format(number=total)
+        else:
+            title = (FIT if total else SOME_FIT).format(number=done + 1, total=total)
+        if FITS not in self.tasks:
+            self.tasks[FITS] = self.bars.add_task(title, total=None, share="")
+        share = f"{done / total:.0%}" if total else ""
+        self.bars.update(
+            self.tasks[FITS], description=title, total=total or None, completed=done, share=share
         )
 
     def _finish(self) -> None:

@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, estimate_discrepancies
 from sourcewise.core.choices import DEFAULT
 from sourcewise.estimators.averaged import log_odds, with_doubt
+from sourcewise.progress import FITS, listening
 from sourcewise.report.notes import MEMBERS, TOLD, UNTOLD, member_notes
 
 DEFAULT_LEARNER, ALONE = "linear default", "reference only"
@@ -201,3 +202,48 @@ def test_the_report_says_that_an_estimator_could_not_be_told():
     assert shares_of(model)[TOLD] > 0.0
     report = " ".join(str(model.report()).split())
     assert MEMBERS[UNTOLD] in report and MEMBERS[TOLD] not in report
+
+
+class CountedForest(RandomForestClassifier):
+    """A forest that counts how often any of its kind was fitted."""
+
+    count = 0
+
+    def fit(self, X, y, sample_weight=None):
+        type(self).count += 1
+        return super().fit(X, y, sample_weight)
+
+
+def count_fits(work):
+    """Fits that happened, and what a listener was told of them: (done, at most)."""
+    CountedForest.count, told = 0, []
+    with listening(lambda stage, *numbers: told.append(numbers) if stage == FITS else None):
+        work()
+    return CountedForest.count, told
+
+
+@pytest.mark.parametrize(("cv", "most"), [(3, 12), (5, 18), (10, 18)])
+def test_whoever_waits_is_told_of_every_fit(class_pool, cv, most):
+    X, y, sources = class_pool()
+    model = classifier(CountedForest(n_estimators=3), cv=cv)
+    fits, told = count_fits(lambda: model.fit(X, y, sources=sources))
+    assert [done for done, _ in told] == [*range(fits + 1), fits]
+    assert {total for _, total in told[:-1]} == {most} and told[-1] == (fits, fits)
+    assert cv < fits <= most
+    fits, told = count_fits(lambda: model.at_trade_off(1.0))
+    assert fits == 1 and told[-1] == (1, 1)
+
+
+def test_where_nobody_knows_how_many_fits_there_will_be_none_are_promised(class_pool):
+    X, y, sources = class_pool()
+    model = classifier(CountedForest(n_estimators=3), cv=3, discrepancy="local")
+    fits, told = count_fits(lambda: model.fit(X, y, sources=sources))
+    assert told[0] == (0, 0) and told[-1] == (fits, fits)
+
+
+def test_more_folds_than_five_are_for_the_default_learner(class_pool):
+    X, y, sources = class_pool()
+    ten, five = (classifier(FOREST, cv=cv).fit(X, y, sources=sources) for cv in (10, 5))
+    np.testing.assert_array_equal(ten.predict_proba(X), five.predict_proba(X))
+    lines = [classifier(None, cv=cv).fit(X, y, sources=sources) for cv in (10, 5)]
+    assert not np.array_equal(*(model.predict_proba(X) for model in lines))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 
@@ -122,6 +123,10 @@ class TestVerbose:
         shown = capsys.readouterr()
         assert "Comparing sources" in shown.err
         assert shown.out == ""
+
+    def test_fits_of_an_estimator_of_ones_own_are_counted(self, capsys):
+        model(estimator=RidgeClassifier(), trade_off=4.0, verbose=True).fit(X, Y, sources=SOURCES)
+        assert re.search(r"^\d+ fits ", capsys.readouterr().err, re.MULTILINE)
 
     def test_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "rich.console", None)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,6 +128,8 @@ class Choices:
     copy_twins : float
         Share of the trusted rows that may be as near to each other; where more are equal, equal
         rows are nothing unusual.
+    own_folds : int
+        Folds for an estimator of the user's own, at most: every further one costs three fits.
     clip_quantile : float
         Features are cut off at these quantiles of the reference, below and above; 0: not.
     size_cap : float
@@ -179,6 +182,7 @@ class Choices:
     copy_radius: float = 0.3
     copy_twins: float = 0.05
     only_varying: bool = True
+    own_folds: int = 5
     clip_quantile: float = 0.0
     size_cap: float = np.inf
 
@@ -218,6 +222,7 @@ PAPER = Choices(
     effective_total=False,
     without_copies=False,
     only_varying=False,
+    own_folds=sys.maxsize,
     tol=1e-9,
     grid_tol=1e-9,
     final_tol=1e-12,

@@ -25,12 +25,13 @@ from sourcewise.estimators.elsewhere import ElsewhereInput
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.linear_scores import rows_with_constant
 from sourcewise.estimators.member_models import fit_members, fit_weighting
-from sourcewise.estimators.members import DEFAULT_LEARNER, MemberChoice, choose_members
+from sourcewise.estimators.members import DEFAULT_LEARNER, MemberChoice, choose_members, most_fits
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
+from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars, counter, report_progress
 from sourcewise.report.notes import class_notes, copies_notes, member_notes
 from sourcewise.report.source_report import ReportContext, SourceReport
@@ -224,6 +225,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         trade_offs = self._trade_offs(pool)
         if known is not None and known.findings is None:
             known = None  # nothing but the reference: folds may not have been asked for
+        if isinstance(pool.family, EstimatorFamily):
+            pool.family.expect_fits(most_fits(pool, len(trade_offs)))
         measured, findings, setting = self._measure(
             pool, known, with_folds=len(trade_offs) * len(pool.family.settings) > 1
         )
@@ -238,6 +241,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             self._set_results(pool, measured, chosen.selection)
             report_progress("training")
             self._fit_members(pool, measured, chosen)
+        if isinstance(pool.family, EstimatorFamily):
+            pool.family.expect_no_more_fits()
         self._training = Training(rows, findings, measured, setting) if self.keep_data else None
 
     def _measure(

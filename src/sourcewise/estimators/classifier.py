@@ -52,7 +52,7 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         the models are averaged by what they are worth there; of an estimator of your own, four
         models are (docs/method.md). "theory": about 4.44.
     cv : int
-        Folds of the reference, at least 3.
+        Folds of the reference, at least 3; of an estimator of your own, no more than 5 are used.
     protocol : None or "paper"
         "paper" does what the paper's text says, and where it leaves a choice open: plug-in
         discrepancy with ridge 1e-6, recomputed without the validation rows; one joint grid of 22
@@ -81,7 +81,8 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         97.5 % quantiles, no source counts for more rows than twice the median source. The
         paper's protocol has no part in it.
     verbose : bool
-        Show progress bars (those of the command line; they need its extra ``cli``).
+        Show progress bars (those of the command line; they need its extra ``cli``); of an estimator
+        of your own also which of its fits is under way, of how many at most.
 
     Attributes
     ----------

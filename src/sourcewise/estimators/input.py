@@ -220,7 +220,7 @@ class SourceInput(BaseEstimator):
             folds=kind.draw(
                 reference.y if n_classes else None,
                 len(reference.y),
-                self.cv,
+                self.cv if self._wants_numbers else min(self.cv, how.own_folds),
                 n_repeats,
                 self._seed,
             ),

@@ -74,6 +74,17 @@ def choose_members(pool: Pool, measured: Measured) -> MemberChoice:
     return MemberChoice(shares, held_out.wrong, selection, linear)
 
 
+def most_fits(pool: Pool, n_trade_offs: int) -> int:
+    """How often the estimator is fitted at most; 0 where that depends on the data.
+
+    The fold models of the reference judge the sources, and stand for one of the members.
+    """
+    n_folds = len(pool.folds.held_out)
+    if pool.discrepancy == "local" or (n_trade_offs > 1 and not pool.choices.averaged):
+        return 0
+    return n_folds + 1 if n_trade_offs == 1 else 3 * (n_folds + 1)
+
+
 class HeldOut:
     """What members say of reference rows that they have not seen."""
 

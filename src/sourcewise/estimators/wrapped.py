@@ -14,6 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from sourcewise.core.family import SourceRuns, WeightedProblems
 from sourcewise.estimators.fitting import fit_told, fit_weighted, resample
+from sourcewise.progress import FITS, report_progress
 
 DIGITS = 9  # of weights, by which fits are recognised
 
@@ -108,6 +109,7 @@ class EstimatorFamily:
         self.settings = np.array([np.nan])
         # Fits to the same rows with the same weights, as of the reference alone, are done once.
         self._known: dict[bytes, Any] = {}
+        self._most_fits = 0
 
     @property
     def linear(self) -> bool:
@@ -156,11 +158,21 @@ class EstimatorFamily:
         )
         for key, model in zip(new, fitted, strict=True):
             self._known[key] = model
+            report_progress(FITS, len(self._known), self._most_fits)
             if on_fit is not None:
                 on_fit(1)
         if on_fit is not None:
             on_fit(len(jobs) - len(new))
         return [self._known[job.key] for job in jobs]
+
+    def expect_fits(self, most: int) -> None:
+        """Tell whoever waits how many fits there will be at most; 0 means that nobody knows."""
+        self._most_fits = most
+        report_progress(FITS, 0, most)
+
+    def expect_no_more_fits(self) -> None:
+        """Tell whoever waits that these were all."""
+        report_progress(FITS, len(self._known), len(self._known))
 
     def _run(
         self,
