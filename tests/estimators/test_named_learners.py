@@ -22,13 +22,14 @@ from sklearn.svm import SVC, SVR
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, validation
 from sourcewise.estimators.fitting import resample
 
+CATBOOST = {"iterations": 10, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
 FURTHER = {  # modules that are asked for where they are installed
     "LGBMClassifier": ("lightgbm", {"n_estimators": 10, "verbose": -1, "n_jobs": 1}),
     "LGBMRegressor": ("lightgbm", {"n_estimators": 10, "verbose": -1, "n_jobs": 1}),
     "XGBClassifier": ("xgboost", {"n_estimators": 10, "n_jobs": 1}),
     "XGBRegressor": ("xgboost", {"n_estimators": 10, "n_jobs": 1}),
-    "CatBoostClassifier": ("catboost", {"iterations": 10, "verbose": 0, "thread_count": 1}),
-    "CatBoostRegressor": ("catboost", {"iterations": 10, "verbose": 0, "thread_count": 1}),
+    "CatBoostClassifier": ("catboost", CATBOOST),
+    "CatBoostRegressor": ("catboost", CATBOOST),
 }
 OURS = [
     ExtraTreesClassifier(n_estimators=10, max_depth=4),
@@ -63,11 +64,60 @@ def test_of_scikit_learn(estimator, class_pool, number_pool):
 
 
 @pytest.mark.parametrize("name", FURTHER)
-def test_of_other_packages(name, class_pool, number_pool):
+def test_of_other_packages(name, class_pool, number_pool, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     module, parameters = FURTHER[name]
     pytest.importorskip(module, reason=f"{module} is not installed")
     estimator = getattr(importlib.import_module(module), name)(**parameters)
     assert_bad_source_found(estimator, class_pool, number_pool)
+    assert not list(tmp_path.iterdir())  # no diary of the training is left behind
+
+
+@pytest.fixture
+def single_precision(class_pool, number_pool):
+    """Pools as networks want them, who do not take double precision."""
+
+    def of(make):
+        X, y, sources = make()
+        return lambda: (X.astype("f4"), y.astype("f4") if y.dtype == "f8" else y, sources)
+
+    return {"class_pool": of(class_pool), "number_pool": of(number_pool)}
+
+
+@pytest.mark.parametrize("kind", ["NeuralNetClassifier", "NeuralNetRegressor"])
+def test_skorch_draws_rows_by_weight(kind, single_precision):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    skorch = pytest.importorskip("skorch", reason="skorch is not installed")
+
+    class Network(torch.nn.Module):
+        """Takes as many columns as there are, so that it can be told the sources."""
+
+        def __init__(self, n_outputs):
+            super().__init__()
+            hidden, out = torch.nn.LazyLinear(8), torch.nn.Linear(8, n_outputs)
+            self.layers = torch.nn.Sequential(hidden, torch.nn.Tanh(), out)
+
+        def forward(self, X):
+            return self.layers(X).squeeze(-1)
+
+    classes = kind == "NeuralNetClassifier"
+    network = getattr(skorch, kind)(
+        Network,
+        module__n_outputs=2 if classes else 1,
+        **({"criterion": torch.nn.CrossEntropyLoss} if classes else {}),
+        max_epochs=20,
+        lr=0.1 if classes else 0.01,
+        train_split=None,
+        verbose=0,
+    )
+    torch.manual_seed(0)
+    model = assert_bad_source_found(network, **single_precision, via="resample")
+    X, y, sources = single_precision["class_pool" if classes else "number_pool"]()
+    alone = model.at_trade_off(0.0).estimator_
+    assert isinstance(alone, type(network)) and alone.predict(X).shape == y.shape
+    with pytest.raises(ValueError) as error:
+        model.set_params(via="weights").fit(X, y, sources=sources)
+    assert str(error.value) == validation.NO_SAMPLE_WEIGHT.format(estimator=kind)
 
 
 def test_labels_that_are_not_numbered_are_refused_where_numbers_are_needed(class_pool):
