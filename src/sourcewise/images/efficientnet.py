@@ -36,6 +36,19 @@ def efficientnet_lite0(*, size: int = SIZE, batch_size: int = 32) -> FeatureExtr
         Side of the squares that pictures are brought to, at least 32. The network was trained with
         224; smaller pictures take less time, in proportion to their area.
     batch_size : int
+
+    Returns
+    -------
+    FeatureExtractor
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.images import efficientnet_lite0
+    >>> picture = np.full((80, 60, 3), 127, dtype=np.uint8)
+    >>> extractor = efficientnet_lite0(size=64)  # doctest: +SKIP
+    >>> extractor.extract([picture]).values.shape  # doctest: +SKIP
+    (1, 1280)
     """
     if not isinstance(size, int) or isinstance(size, bool) or size < 32:
         raise ValueError(BAD_SIZE.format(name="size", least=32, value=size))

@@ -22,6 +22,17 @@ class Features(NamedTuple):
         NaN for a picture that could not be used.
     problems : dict
         Positions of those pictures, and a sentence that says what is wrong with each.
+
+    Examples
+    --------
+    What an extractor returns for two pictures, of which it could use the first:
+
+    >>> import numpy as np
+    >>> from sourcewise.images import Features
+    >>> values = np.array([[0.5, 1.0], [np.nan, np.nan]], dtype=np.float32)
+    >>> found = Features(values, {1: "cat.jpg is empty."})
+    >>> np.delete(found.values, list(found.problems), axis=0)
+    array([[0.5, 1. ]], dtype=float32)
     """
 
     values: np.ndarray

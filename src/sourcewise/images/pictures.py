@@ -47,6 +47,16 @@ class Pictures:
         What :func:`read_picture` takes.
     classes : list of str, optional
         The class of each picture, where it is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.images import Pictures
+    >>> pictures = Pictures.of([np.zeros((8, 8, 3), dtype=np.uint8) for _ in range(3)])
+    >>> len(pictures), pictures.take([2]).names
+    (3, ['Picture 2'])
+    >>> pictures.read(0).shape
+    (8, 8, 3)
     """
 
     names: Sequence[str]
@@ -113,6 +123,26 @@ def open_pictures(
     folder : Path, optional
         Of a table: where relative paths begin, and what no path may leave; its own folder by
         default.
+
+    Returns
+    -------
+    Pictures
+
+    Examples
+    --------
+    A folder with a subfolder for each class:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> from sourcewise.images import open_pictures
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("cat", "dog"):
+    ...         Path(folder, name).mkdir()
+    ...         Image.new("RGB", (8, 8), "red").save(Path(folder, name, "1.png"))
+    ...     pictures = open_pictures(Path(folder))
+    >>> pictures.names, pictures.classes
+    (['cat/1.png', 'dog/1.png'], ['cat', 'dog'])
     """
     if path.is_dir() and column is None:
         return _of_folder(path)

@@ -52,7 +52,17 @@ SUFFIXES = frozenset(
 
 
 class PictureError(ValueError):
-    """A picture that cannot be used; the message names it and says why."""
+    """A picture that cannot be used; the message names it and says why.
+
+    Examples
+    --------
+    >>> from sourcewise.images import PictureError, read_picture
+    >>> try:
+    ...     read_picture(b"", name="cat.jpg")
+    ... except PictureError as error:
+    ...     print(error)
+    cat.jpg is empty.
+    """
 
 
 def read_picture(picture: Any, *, size: int | None = None, name: str | None = None) -> np.ndarray:
@@ -78,6 +88,15 @@ def read_picture(picture: Any, *, size: int | None = None, name: str | None = No
     ------
     PictureError
         If it cannot be read, in a sentence that names it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.images import read_picture
+    >>> grey = np.full((40, 60), 90, dtype=np.uint8)
+    >>> found = read_picture(grey, size=32)
+    >>> found.shape, found[0, 0].tolist()
+    ((32, 32, 3), [90, 90, 90])
     """
     name = name or (str(picture) if isinstance(picture, str | Path) else "The picture")
     return np.asarray(as_rgb(_opened(picture, name), size, name))

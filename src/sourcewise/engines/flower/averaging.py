@@ -47,6 +47,18 @@ class TrustedFedAvg(FedAvg):
     ----------
     left_out : dict
         By round and node, why a contribution was left out.
+
+    Examples
+    --------
+    >>> from sourcewise.engines.flower import TrustedFedAvg
+    >>> strategy = TrustedFedAvg({11: 0.75, 12: 0.25, 13: 0.0})
+    >>> strategy.weights
+    {11: 0.75, 12: 0.25}
+
+    In a server app, with the weights of a fitted model::
+
+        strategy = TrustedFedAvg(sources.node_weights(model), judge=loss_on_the_reference)
+        strategy.start(grid=grid, initial_arrays=arrays, num_rounds=20)
     """
 
     def __init__(

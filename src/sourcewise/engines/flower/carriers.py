@@ -35,6 +35,16 @@ class GridCarrier:
     ----------
     grid : flwr.serverapp.Grid
         What a server app is given.
+
+    Examples
+    --------
+    A grid is what a server app is given; this one has two nodes and nothing else.
+
+    >>> from types import SimpleNamespace
+    >>> from sourcewise.engines.flower import GridCarrier
+    >>> grid = SimpleNamespace(get_node_ids=lambda: [7, 3])
+    >>> GridCarrier(grid).nodes()
+    [3, 7]
     """
 
     def __init__(self, grid: Grid):
@@ -78,6 +88,16 @@ class LocalCarrier:
     Parameters
     ----------
     sites : sequence of Site
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.engines.flower import LocalCarrier, Site
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(60, 2)), rng.integers(0, 2, 60)
+    >>> sites = [Site.of_arrays("north", X[:30], y[:30]), Site.of_arrays("south", X[30:], y[30:])]
+    >>> list(LocalCarrier(sites).nodes())
+    [0, 1]
     """
 
     def __init__(self, sites: Sequence[Site]):

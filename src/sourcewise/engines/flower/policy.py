@@ -44,6 +44,13 @@ class Policy:
         A line of JSON is appended for each question: when, what was asked, what became of it.
     most_bytes : int
         Larger questions are not looked at.
+
+    Examples
+    --------
+    >>> from sourcewise.engines.flower import Policy
+    >>> careful = Policy(questions=("describe", "look"), least_rows=50, noise=0.01)
+    >>> "pull" in careful.questions
+    False
     """
 
     questions: tuple[str, ...] = tuple(QUESTIONS)
@@ -66,6 +73,14 @@ class SiteFile:
     columns : dict
         Names of the site's columns where they differ: from the server's name to the site's.
     policy : Policy
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from sourcewise.engines.flower import Site, SiteFile
+    >>> file = SiteFile("north", Path("north.csv"), columns={"age": "age_at_admission"})
+    >>> Site.of_file(file).name
+    'north'
     """
 
     name: str
@@ -87,7 +102,30 @@ _WHAT = {str: "a text", dict: "a table", list: "a list of texts", int: "a whole 
 
 
 def read_site_file(path: Path) -> SiteFile:
-    """Read and check a site's file; paths in it are relative to it."""
+    r"""Read and check a site's file; paths in it are relative to it.
+
+    Parameters
+    ----------
+    path : Path
+        Of a file in TOML, as ``sourcewise federated init`` writes it.
+
+    Returns
+    -------
+    SiteFile
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sourcewise.engines.flower import read_site_file
+    >>> text = "name = 'north'\ndata = 'rows.csv'\n[policy]\nleast_rows = 50\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "site.toml")
+    ...     size = path.write_text(text, encoding="utf-8")
+    ...     file = read_site_file(path)
+    >>> file.name, file.data.name, file.policy.least_rows
+    ('north', 'rows.csv', 50)
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

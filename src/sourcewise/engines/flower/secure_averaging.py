@@ -53,6 +53,21 @@ def secure_client_app(train: Train) -> ClientApp:
     train : callable
         Takes the model's arrays and the configuration of the round, returns arrays of the same
         shapes.
+
+    Returns
+    -------
+    app : flwr.clientapp.ClientApp
+
+    Examples
+    --------
+    The module that a Flower project names as its ``clientapp``:
+
+    >>> from sourcewise.engines.flower import secure_client_app
+    >>> def train(arrays, config):
+    ...     return [array + config["step"] for array in arrays]
+    >>> app = secure_client_app(train)
+    >>> type(app).__name__
+    'ClientApp'
     """
 
     def client_fn(context: Context) -> Client:
@@ -107,6 +122,22 @@ def secure_average(
     Returns
     -------
     arrays : list of array
+
+    Examples
+    --------
+    With fewer than three sites a sum would hide nothing, and none is asked for:
+
+    >>> from types import SimpleNamespace
+    >>> from sourcewise.engines.flower import secure_average
+    >>> grid = SimpleNamespace(get_node_ids=lambda: [11, 12])
+    >>> secure_average(grid, None, {11: 0.5, 12: 0.5}, [])
+    Traceback (most recent call last):
+    ...
+    ValueError: A secure sum needs 3 sites with a weight, and 2 of them are there; ...
+
+    In a server app, with the weights of a fitted model::
+
+        arrays = secure_average(grid, context, sources.node_weights(model), arrays, num_rounds=3)
     """
     told = _whole_weights(checked_weights(weights))
     there = set(grid.get_node_ids())

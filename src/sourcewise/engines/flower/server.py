@@ -36,7 +36,35 @@ MOST_CLASSES = 20  # whole numbers with more values among the trusted rows are q
 
 @dataclass(frozen=True)
 class RunSettings:
-    """What ``flwr run --run-config`` may set; see the comments that ``federated init`` writes."""
+    """What ``flwr run --run-config`` may set; see the comments that ``federated init`` writes.
+
+    Attributes
+    ----------
+    reference : str
+        Table of the trusted rows.
+    label : str
+        Its column of labels.
+    output : str
+        Folder for the results.
+    name : str
+        What the reference is called in the report.
+    mode, discrepancy : str
+        As for :class:`FlowerSources` and :class:`~sourcewise.SourceWeightedClassifier`.
+    task : {"auto", "classification", "regression"}
+    sites : int
+        No result from fewer.
+    wait, timeout : float
+        Seconds to wait for sites, and for an answer.
+    exact_selection : bool
+    seed : int
+
+    Examples
+    --------
+    >>> from sourcewise.engines.flower import RunSettings
+    >>> found = RunSettings.of({"reference": "trusted.csv", "label": "sick", "sites": 3})
+    >>> found.sites, found.mode
+    (3, 'models-only')
+    """
 
     reference: str = ""
     label: str = ""
@@ -78,7 +106,21 @@ class RunSettings:
 
 
 def server_app() -> ServerApp:
-    """Make the Flower server: fits one model, by the run's configuration, and writes it."""
+    """Make the Flower server: fits one model, by the run's configuration, and writes it.
+
+    Returns
+    -------
+    app : flwr.serverapp.ServerApp
+
+    Examples
+    --------
+    The module that a Flower project names as its ``serverapp``:
+
+    >>> from sourcewise.engines.flower import server_app
+    >>> app = server_app()
+    >>> type(app).__name__
+    'ServerApp'
+    """
     app = ServerApp()
 
     @app.main()
@@ -94,7 +136,41 @@ def server_app() -> ServerApp:
 
 
 def run_server(carrier: Carrier, settings: RunSettings) -> TableModel:
-    """Fit a model to the reference's table and the sites, and write all that came of it."""
+    r"""Fit a model to the reference's table and the sites, and write all that came of it.
+
+    Parameters
+    ----------
+    carrier : GridCarrier or LocalCarrier
+    settings : RunSettings
+
+    Returns
+    -------
+    TableModel
+
+    Examples
+    --------
+    >>> import contextlib, io, tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from sourcewise.engines.flower import LocalCarrier, RunSettings, Site, run_server
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 2))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> north = Site.of_arrays("north", X[40:80], y[40:80])
+    >>> south = Site.of_arrays("south", X[80:], y[80:])
+    >>> rows = [f"{a},{b},{label}" for (a, b), label in zip(X[:40], y[:40])]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder, "trusted.csv")
+    ...     size = table.write_text("\n".join(["a,b,label", *rows]), encoding="utf-8")
+    ...     settings = RunSettings(reference=str(table), label="label", output=folder)
+    ...     with contextlib.redirect_stdout(io.StringIO()):
+    ...         model = run_server(LocalCarrier([north, south]), settings)
+    ...     written = sorted(path.name for path in Path(folder).iterdir())
+    >>> model.sources_.tolist()
+    ['reference', 'north', 'south']
+    >>> written
+    ['federated.json', 'model.skops', 'report.html', 'report.json', 'trusted.csv']
+    """
     folder = Path(settings.output)
     if not folder.is_dir():
         raise ValueError(NO_FOLDER.format(path=folder))
