@@ -53,6 +53,15 @@ class Site:
     rows : callable
         Features and labels as they are, by the server's `Setup`.
     policy : Policy
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sourcewise.engines.flower import Policy, Site
+    >>> X, y = np.zeros((60, 2)), np.zeros(60, dtype=int)
+    >>> site = Site.of_arrays("north", X, y, Policy(least_rows=50))
+    >>> site.name, site.policy.least_rows
+    ('north', 50)
     """
 
     name: str
@@ -151,7 +160,21 @@ def _questions_in(content: RecordDict) -> list[str]:
 
 
 def client_app() -> ClientApp:
-    """Make the Flower client: each node's configuration names its site file, ``site="..."``."""
+    """Make the Flower client: each node's configuration names its site file, ``site="..."``.
+
+    Returns
+    -------
+    app : flwr.clientapp.ClientApp
+
+    Examples
+    --------
+    The module that a Flower project names as its ``clientapp``:
+
+    >>> from sourcewise.engines.flower import client_app
+    >>> app = client_app()
+    >>> type(app).__name__
+    'ClientApp'
+    """
     app = ClientApp()
 
     @app.query()

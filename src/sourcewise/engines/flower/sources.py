@@ -39,6 +39,25 @@ class FederatedFacts:
         Sites that have no part in the result, and why.
     capped : dict
         Sites that count for fewer rows than they say: the rows they claim.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sourcewise as sw
+    >>> from sourcewise.engines.flower import FlowerSources, LocalCarrier, Site
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(130, 3))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> parts = {"north": slice(40, 80), "south": slice(80, 120), "tiny": slice(120, 130)}
+    >>> sites = [Site.of_arrays(name, X[rows], y[rows]) for name, rows in parts.items()]
+    >>> sources = FlowerSources(LocalCarrier(sites), X[:40], y[:40])
+    >>> model = sw.SourceWeightedClassifier(reference="ours", random_state=0)
+    >>> model = model.fit_sources(sources)
+    >>> facts = sources.facts
+    >>> facts.left_out
+    {'tiny': 'it has fewer rows than its owner answers for'}
+    >>> facts.mode, facts.rounds[0].questions
+    ('models-only', ('describe',))
     """
 
     mode: str
@@ -107,6 +126,25 @@ class FlowerSources:
             sources = FlowerSources(grid, X, y)
             model = SourceWeightedClassifier(reference="ours").fit_sources(sources)
             print(model.report(), sources.facts)
+
+    The same with sites in this process, of which the last has shuffled labels:
+
+    >>> import numpy as np
+    >>> import sourcewise as sw
+    >>> from sourcewise.engines.flower import FlowerSources, LocalCarrier, Site
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = (X[:, 0] > 0).astype(int)
+    >>> y[300:] = rng.permutation(y[300:])
+    >>> sites = [
+    ...     Site.of_arrays(f"site-{k}", X[100 * k : 100 * k + 100], y[100 * k : 100 * k + 100])
+    ...     for k in (1, 2, 3)
+    ... ]
+    >>> sources = FlowerSources(LocalCarrier(sites), X[:100], y[:100])
+    >>> model = sw.SourceWeightedClassifier(reference="ours", random_state=0)
+    >>> model = model.fit_sources(sources)
+    >>> bool(model.source_weights_[3] < 0.01)
+    True
     """
 
     def __init__(
