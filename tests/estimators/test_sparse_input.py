@@ -21,9 +21,8 @@ from sourcewise.estimators.feature_map import FeatureMap
 
 @pytest.fixture(autouse=True)
 def copies_stay(monkeypatch):
-    """Keep every row, and scale alike: whether columns share a unit is judged of arrays only."""
-    alike = replace(choices.DEFAULT, without_copies=False, clearly_likelier=np.inf)
-    monkeypatch.setattr(choices, "DEFAULT", alike)
+    """Keep every row."""
+    monkeypatch.setattr(choices, "DEFAULT", replace(choices.DEFAULT, without_copies=False))
 
 
 N_SOURCES, N_ROWS, D, WORDS = 5, 40, 130, 12
@@ -107,6 +106,26 @@ def test_three_classes(exact_joint_models):
     X, y, sources = made_up_text(3)
     dense = classifier(trade_off=1.0).fit(X.toarray(), y, sources=sources)
     assert_same(classifier(trade_off=1.0).fit(X, y, sources=sources), dense, atol=1e-4)
+
+
+def rare_words(n_classes):
+    """Return rare columns of one deviation over all rows, as of a few trusted ones."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, max(n_classes, 2), 2000)
+    often = np.where(np.arange(40) % max(n_classes, 2) == y[:, None], 0.35, 0.08)
+    X = (rng.random((2000, 40)) < often) * rng.lognormal(sigma=1.2, size=(2000, 40))
+    X, sources = (X / X.std(axis=0))[:120], np.repeat([0, 1, 2], 40)
+    return X, (y[:120] if n_classes else X[:, ::2].sum(axis=1)), sources
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_columns_that_the_reference_wants_alike_become_so(n_classes, exact_joint_models):
+    X, y, sources = rare_words(n_classes)
+    make = classifier if n_classes else regressor
+    dense = make().fit(X, y, sources=sources)
+    sparse = make().fit(scipy.sparse.csr_array(X), y, sources=sources)
+    assert sparse.scaling_ == dense.scaling_ == "standard"
+    assert_same(sparse, dense, atol=1e-4)
 
 
 @pytest.mark.parametrize("own_constant", [False, True])

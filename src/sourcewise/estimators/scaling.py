@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse
 
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, ReferenceRows, group_rows
@@ -39,10 +38,10 @@ def learn_map(
     "auto" standardises columns in different units. Others keep their proportions, unless the
     held-out reference rows are clearly likelier under models of standardised columns: columns that
     were standardised over a whole pool vary among few trusted rows by luck alone. Likelihoods are
-    averaged over the regularisation. Sparse columns are not judged.
+    averaged over the regularisation.
     """
     found = FeatureMap.from_reference(X, choices, scaling)
-    if scaling != "auto" or found.standard or scipy.sparse.issparse(X):
+    if scaling != "auto" or found.standard:
         return found
     standard = FeatureMap.from_reference(X, choices, "standard")
     if np.allclose(standard.scale, found.scale):
