@@ -462,9 +462,12 @@ class TestSlipsThatOnceGotAForeignSentence:
             lambda: Oracle(clean).fit(self.X, self.y, sources=self.sources),
         )
 
-    def test_compare_is_for_classes_and_knows_them_by_either_name(self):
-        with pytest.raises(ValueError, match="y holds real numbers"):
-            compare(self.X, self.X[:, 0], sources=self.sources)
+    def test_compare_wants_regressors_for_numbers_and_knows_methods_by_either_name(self):
+        numbers = self.X[:, 0]
+        with pytest.raises(ValueError, match="y holds real numbers, .* pass a regressor"):
+            compare(self.X, numbers, sources=self.sources, estimator=LogisticRegression())
+        with pytest.raises(ValueError, match="no method 'MixMin'; choose among 'sourcewise', 'ref"):
+            compare(self.X, numbers, sources=self.sources, methods=["MixMin"])
         with pytest.raises(ValueError, match="methods must be 'all'"):
             compare(self.X, self.y, sources=self.sources, methods=None)
         with pytest.raises(ValueError, match="There is no method <class"):

@@ -3,6 +3,7 @@ import io
 import numpy as np
 import pytest
 from baseline_pools import make_pool
+from sklearn.base import BaseEstimator, RegressorMixin
 
 from sourcewise import SourceWeightedClassifier
 from sourcewise.baselines import AllData, Oracle, compare
@@ -102,3 +103,52 @@ def test_progress_is_shown_when_asked_for():
     with _Progress(2, None, quiet) as progress:
         progress.advance()
     assert quiet.getvalue() == ""
+
+
+class Constant(RegressorMixin, BaseEstimator):
+    def __init__(self, value):
+        self.value = value
+
+    def fit(self, X, y, sources=None):
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.value)
+
+
+@pytest.fixture
+def numbers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(220, 3))
+    sources = np.repeat(["gold", "good", "bad"], [60, 80, 80])
+    y = 100.0 * X[:, 0] + 10.0 * rng.normal(size=220)
+    y[sources == "bad"] *= -1
+    return X, y, sources
+
+
+def test_numbers_are_compared_by_squared_errors_in_units_of_their_variance(numbers):
+    X, y, sources = numbers
+    own = y[sources == "gold"]
+    options = {"sources": sources, "reference": "gold", "n_splits": 3, "random_state": 0}
+    found = compare(X, y, methods={"seven": Constant(7.0)}, **options)
+    assert found.numbers and found.methods == ("sourcewise", "seven")
+    np.testing.assert_allclose(found.losses[1], (own - 7.0) ** 2 / own.var())
+    assert "mean squared error of 60 held-out reference rows (variance = 1)" in str(found)
+    other_unit = compare(X, 1e6 * y, methods={"seven": Constant(7e6)}, **options)
+    np.testing.assert_allclose(other_unit.losses, found.losses, rtol=1e-6)
+
+
+def test_default_learners_of_numbers_are_asked_by_name(numbers):
+    X, y, sources = numbers
+    options = {"sources": sources, "reference": "gold", "n_splits": 3, "random_state": 0}
+    found = compare(X, y, **options)
+    assert found.methods == ("sourcewise", "reference only", "all data")
+    assert found.errors[0] < 0.05 and found.errors[1] < 0.05 and found.errors[2] > 0.3
+    assert max(map(len, str(found).splitlines())) <= 80
+    whole = compare(X, np.round(y), methods={"none": Constant(0.0)}, **options)
+    assert whole.numbers  # what the methods say counts, not that numbers are whole
+
+
+def test_large_errors_keep_to_their_column():
+    found = Comparison(("a", "b"), np.array([[0.1, 0.2], [3e7, 5e6]]), True)
+    assert max(map(len, str(found).splitlines())) <= 80

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sourcewise.baselines import compare
 from sourcewise.baselines.one_fit import OneFit
@@ -69,3 +69,36 @@ def test_an_estimator_is_compared_with_itself():
     assert two.methods == ("sourcewise", "all data")
     with pytest.raises(ValueError, match="There is no method 'MixMin'"):
         compare(X, y, sources=sources, reference="gold", estimator=tree, methods=["MixMin"])
+
+
+def number_pool(seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(300, 3))
+    sources = np.repeat(["good", "gold", "bad"], [50, 100, 150])
+    y = 10.0 + X[:, 0] + 0.1 * rng.normal(size=300)
+    y[sources == "bad"] = 20.0 - y[sources == "bad"]
+    return X, y, sources
+
+
+def test_a_regressor_is_compared_with_itself():
+    X, y, sources = number_pool()
+    found = compare(
+        X,
+        y,
+        sources=sources,
+        reference="gold",
+        estimator=DecisionTreeRegressor(max_depth=4, random_state=0),
+        n_splits=3,
+        cv=3,
+        random_state=0,
+    )
+    assert found.methods[1:] == (
+        "linear default",
+        "reference only",
+        "all data",
+        "all data, source as a feature",
+    )
+    errors = dict(zip(found.methods, found.errors, strict=True))
+    assert errors["linear default"] < 0.05 < errors["reference only"] < 0.5
+    assert errors["sourcewise"] < 0.5 * errors["all data"]
+    assert errors["all data, source as a feature"] < errors["all data"]

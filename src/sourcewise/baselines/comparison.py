@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import clone, is_regressor
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import type_of_target
 
@@ -22,13 +22,14 @@ from sourcewise.baselines.component_median import ComponentMedian
 from sourcewise.baselines.fltrust import FLTrust
 from sourcewise.baselines.geometric_median import GeometricMedian
 from sourcewise.baselines.mixmin import MixMin
-from sourcewise.baselines.one_fit import OneFit
+from sourcewise.baselines.one_fit import OneFit, OneFitRegressor
 from sourcewise.baselines.pairwise_filter import PairwiseFilter
 from sourcewise.baselines.probability_median import ProbabilityMedian
 from sourcewise.baselines.reference_only import ReferenceOnly
 from sourcewise.baselines.robust_logistic import RobustLogistic
 from sourcewise.baselines.source_normalized import SourceNormalized
 from sourcewise.estimators.classifier import SourceWeightedClassifier
+from sourcewise.estimators.regressor import SourceWeightedRegressor
 from sourcewise.estimators.splitter import ReferenceKFold
 from sourcewise.extras import how_to_install
 from sourcewise.report.source_report import PANDAS_MISSING
@@ -48,7 +49,17 @@ METHODS: dict[str, Any] = {
     "agreement filter": AgreementFilter,
     "pairwise filter": PairwiseFilter,
 }
-NAME_WIDTH = 30
+# Of numbers. Trade-offs at the ends are the reference alone, and all rows alike.
+NUMBER_METHODS: dict[str, Any] = {
+    DEFAULT: SourceWeightedRegressor,
+    "reference only": partial(SourceWeightedRegressor, trade_off=0.0),
+    "all data": partial(SourceWeightedRegressor, trade_off=np.inf),
+}
+REAL_NUMBERS = (
+    "y holds real numbers, and the methods are classifiers; pass a regressor, or turn the numbers "
+    "into classes."
+)
+NAME_WIDTH, NUMBER_WIDTH = 30, 7
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,10 @@ class Comparison:
     methods : tuple of str
         Names; the first is the one that the others are compared with.
     losses : array of shape (n_methods, n_reference_rows)
-        1 where the method got a held-out row wrong.
+        1 where the method got a held-out row wrong; of numbers, its squared error, in units of the
+        variance of the reference's targets.
+    numbers : bool
+        Whether numbers were predicted, and not classes.
 
     Examples
     --------
@@ -83,10 +97,11 @@ class Comparison:
 
     methods: tuple[str, ...]
     losses: np.ndarray
+    numbers: bool = False
 
     @property
     def errors(self) -> np.ndarray:
-        """Share of held-out rows that each method gets wrong."""
+        """Share of held-out rows that each method gets wrong, or mean squared error."""
         return np.asarray(self.losses.mean(axis=1))
 
     @property
@@ -135,10 +150,13 @@ class Comparison:
             strict=True,
         )
         for k, (name, error, spread, difference, paired) in enumerate(rows):
-            line = f"{_shortened(name, NAME_WIDTH):<{NAME_WIDTH}} {error:>7.4f} {spread:>7.4f}"
-            lines.append(line + (f"  {difference:>+20.4f} {paired:>7.4f}" if k else ""))
+            line = f"{_shortened(name, NAME_WIDTH):<{NAME_WIDTH}} {_fit(error)} {_fit(spread)}"
+            lines.append(line + (f"  {difference:>+20.4f} {_fit(paired)}" if k else ""))
         n_rows = self.losses.shape[1]
-        lines.append(f"share of {n_rows} held-out reference rows predicted wrongly")
+        if self.numbers:
+            lines.append(f"mean squared error of {n_rows} held-out reference rows (variance = 1)")
+        else:
+            lines.append(f"share of {n_rows} held-out reference rows predicted wrongly")
         return "\n".join(lines)
 
 
@@ -162,6 +180,10 @@ def compare(
     ones, and makes its own choices (weights, regularisation) by cross-validation among the trusted
     rows it sees. Errors are counted on the held-out rows only, since no other labels are trusted.
 
+    Numbers are compared by their mean squared error, in units of the variance of the reference's
+    targets: knowing nothing costs about 1. Real numbers that are not whole are always taken for
+    numbers, whole ones if the ``estimator`` or one of the ``methods`` is a regressor.
+
     Standard errors are over reference rows. They do not count that the folds' training sets
     overlap, so a difference of two of them is a hint rather than a proof.
 
@@ -169,7 +191,7 @@ def compare(
     ----------
     X : array, sparse matrix or frame of shape (n_rows, n_features)
     y : array of shape (n_rows,)
-        Class labels.
+        Class labels or numbers.
     sources : array of shape (n_rows,)
         Name of each row's source.
     reference : hashable
@@ -179,12 +201,13 @@ def compare(
         ("AllData"). The default,
         ``"sourcewise"``, is always there and comes first, as the others are compared with it; a
         dict may hold another estimator of that name. Estimators are cloned; they take
-        ``fit(X, y, sources=...)``.
+        ``fit(X, y, sources=...)``. Of numbers there are the default learner by itself,
+        ``"reference only"`` and ``"all data"``; the other methods know classes only.
     n_splits : int
         Outer folds.
     cv, protocol
         For the methods asked for by name: inner folds, and None or "paper".
-    estimator : scikit-learn classifier, optional
+    estimator : scikit-learn classifier or regressor, optional
         A learner of your own. The methods are then ``"sourcewise"`` with it, ``"linear default"``,
         and it by itself: ``"reference only"``, ``"all data"``, and ``"all data, source as a
         feature"``, which predicts as for the reference.
@@ -214,23 +237,28 @@ def compare(
     """
     rng = check_random_state(random_state)
     outer, inner = (int(seed) for seed in rng.randint(2**31 - 1, size=2))
-    known = METHODS
+    X, y = validation.indexable_rows(X), np.asarray(y)
+    names, codes = validation.check_source_names(sources, validation.n_rows_of(X))
+    validation.check_same_length(X, y)
+    trusted = np.flatnonzero(codes == validation.check_reference(names, reference))
+    numbers = _wants_numbers(y[trusted], estimator, methods)
+    known = NUMBER_METHODS if numbers else METHODS
     options = {"reference": reference, "cv": cv, "protocol": protocol, "random_state": inner}
     if estimator is not None:
         known = _methods_of(estimator)
     models = _models(methods, known, options)
-    X, y = validation.indexable_rows(X), np.asarray(y)
     if isinstance(methods, str) and methods == "all":
         models = {name: model for name, model in models.items() if _takes(model, X)}
-    names, codes = validation.check_source_names(sources, validation.n_rows_of(X))
-    validation.check_same_length(X, y)
-    trusted = np.flatnonzero(codes == validation.check_reference(names, reference))
-    _check_classes(y[trusted], reference)
+    if numbers:
+        y = validation.check_targets(y, codes, names, numbers=True).astype(np.float64)
+        unit = float(np.var(y[trusted])) or 1.0
+    else:
+        _check_classes(y[trusted], reference)
     labels = np.array([names[code] for code in codes], dtype=object)
     splitter = ReferenceKFold(n_splits, reference=reference, random_state=outer)
     losses = np.full((len(models), len(y)), np.nan)
     with _Progress(n_splits, verbose) as progress:
-        for train, test in splitter.split(X, y, sources=labels):
+        for train, test in splitter.split(X, None if numbers else y, sources=labels):
             fresh = {name: clone(model) for name, model in models.items()}
             data = _safe_indexing(X, train), y[train]
             fit_together(
@@ -241,22 +269,38 @@ def compare(
             for k, model in enumerate(fresh.values()):
                 if not isinstance(model, Baseline):
                     model.fit(*data, sources=labels[train])
-                losses[k, test] = model.predict(_safe_indexing(X, test)) != y[test]
+                predicted = model.predict(_safe_indexing(X, test))
+                losses[k, test] = (
+                    (predicted - y[test]) ** 2 / unit if numbers else predicted != y[test]
+                )
             progress.advance()
-    return Comparison(tuple(models), losses[:, trusted])
+    return Comparison(tuple(models), losses[:, trusted], numbers)
+
+
+def _wants_numbers(labels: np.ndarray, estimator: Any, methods: Any) -> bool:
+    """Whether numbers are to be predicted; what estimators say counts for more than labels do."""
+    given = list(methods.values()) if isinstance(methods, Mapping) else []
+    given += [] if estimator is None else [estimator]
+    if given:
+        return any(is_regressor(model) for model in given)
+    return str(type_of_target(labels)).startswith("continuous")
 
 
 def _methods_of(estimator: Any) -> dict[str, Any]:
     """Methods for an estimator of the user's own, as functions of the options."""
+    weighted: Any = SourceWeightedClassifier
+    one_fit: Any = OneFit
+    if is_regressor(estimator):
+        weighted, one_fit = SourceWeightedRegressor, OneFitRegressor
 
     def alone(rows: str) -> Any:
-        return lambda reference, random_state, **_: OneFit(
+        return lambda reference, random_state, **_: one_fit(
             estimator, rows=rows, reference=reference, random_state=random_state
         )
 
     return {
-        DEFAULT: partial(SourceWeightedClassifier, estimator),
-        "linear default": SourceWeightedClassifier,
+        DEFAULT: partial(weighted, estimator),
+        "linear default": weighted,
         "reference only": alone("reference"),
         "all data": alone("all"),
         "all data, source as a feature": alone("told"),
@@ -296,10 +340,7 @@ def _takes(model: Any, X: Any) -> bool:
 
 def _check_classes(labels: np.ndarray, reference: Any) -> None:
     if type_of_target(labels).startswith("continuous"):
-        raise ValueError(
-            "compare counts wrong classes, and y holds real numbers; turn them into classes, or "
-            "cross-validate SourceWeightedRegressor with ReferenceKFold."
-        )
+        raise ValueError(REAL_NUMBERS)
     classes, counts = np.unique(labels, return_counts=True)
     if counts.min() < 2:
         raise ValueError(
@@ -311,6 +352,12 @@ def _check_classes(labels: np.ndarray, reference: Any) -> None:
 
 def _standard_errors(values: np.ndarray) -> np.ndarray:
     return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]))
+
+
+def _fit(value: float) -> str:
+    """Right-align a number, shortened where it is too large for its column."""
+    text = f"{value:.4f}"
+    return f"{text if len(text) <= NUMBER_WIDTH else format(value, '.1e'):>{NUMBER_WIDTH}}"
 
 
 def _shortened(name: str, width: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,12 +15,12 @@ from sourcewise.estimators.fitting import fit_told, fit_weighted, told_columns
 ROWS = ("reference", "all", "told")
 
 
-class OneFit(ClassifierMixin, BaseEstimator):
+class _OneFit(BaseEstimator):
     """An estimator fitted once, to the reference or to all rows alike.
 
     Parameters
     ----------
-    estimator : scikit-learn classifier
+    estimator : scikit-learn classifier or regressor
     rows : {"reference", "all", "told"}
         Rows of the reference; all rows; all rows beside columns that say which source a row is
         from, predicting as for the reference.
@@ -30,17 +30,6 @@ class OneFit(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : fitted estimator
-    classes_ : array of shape (n_classes,)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> X = np.arange(8.0)[:, None]
-    >>> vendor = np.repeat(["gold", "other"], 4)
-    >>> model = OneFit(DecisionTreeClassifier(), rows="reference", reference="gold")
-    >>> model.fit(X, [0, 0, 1, 1, 1, 1, 0, 0], sources=vendor).predict([[0.0], [7.0]])
-    array([0, 1])
     """
 
     __metadata_request__fit = {"sources": True}
@@ -58,7 +47,7 @@ class OneFit(ClassifierMixin, BaseEstimator):
         self.reference = reference
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sources: Any) -> OneFit:
+    def fit(self, X: Any, y: Any, sources: Any) -> Any:
         """Train on the rows that were asked for."""
         if self.rows not in ROWS:
             raise ValueError(f"rows must be one of {ROWS}; got {self.rows!r}.")
@@ -74,10 +63,33 @@ class OneFit(ClassifierMixin, BaseEstimator):
             self.estimator_ = fit_weighted(
                 self.estimator, _safe_indexing(X, used), y[used], None, seed
             )
-        self.classes_ = self.estimator_.classes_
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable class of each row."""
+        """Predict every row, as one of the reference."""
         check_is_fitted(self)
         return np.asarray(self.estimator_.predict(X))
+
+
+class OneFit(ClassifierMixin, _OneFit):
+    """A classifier fitted once, to the reference or to all rows alike; see `_OneFit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> X = np.arange(8.0)[:, None]
+    >>> vendor = np.repeat(["gold", "other"], 4)
+    >>> model = OneFit(DecisionTreeClassifier(), rows="reference", reference="gold")
+    >>> model.fit(X, [0, 0, 1, 1, 1, 1, 0, 0], sources=vendor).predict([[0.0], [7.0]])
+    array([0, 1])
+    """
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Sorted labels."""
+        return np.asarray(self.estimator_.classes_)
+
+
+class OneFitRegressor(RegressorMixin, _OneFit):
+    """A regressor fitted once, to the reference or to all rows alike; see `_OneFit`."""
