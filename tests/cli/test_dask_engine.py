@@ -145,3 +145,102 @@ def test_an_address_is_kept_as_it_is(tmp_path):
     ):
         request = TableRequest(given, "y", "vendor", "gold")
         assert TableSources(request, None).path == address
+
+
+@pytest.fixture(scope="module")
+def told_in_memory(parquet):
+    done = run_here("audit", parquet, *TOLD, "--json")
+    return json.loads(done.out)
+
+
+def assert_alike(one, other, where=""):
+    """Equal, numbers up to what solvers of the same problem may differ by."""
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for key in one:
+            assert_alike(one[key], other[key], f"{where}.{key}")
+    elif isinstance(one, list):
+        assert len(one) == len(other), where
+        for k, (a, b) in enumerate(zip(one, other, strict=True)):
+            assert_alike(a, b, f"{where}[{k}]")
+    elif isinstance(one, float) and isinstance(other, float):
+        assert other == pytest.approx(one, rel=1e-5, abs=1e-7), where
+    else:
+        assert one == other, where
+
+
+def test_audit_says_what_it_says_in_memory(parquet, scheduler, tmp_path, told_in_memory):
+    page = tmp_path / "report.html"
+    told = *TOLD, "--engine", "dask", "--scheduler", scheduler, "--json", "--quiet", "-o", page
+    there = run_here("audit", parquet, *told)
+    assert (there.code, there.err) == (0, "")
+    found = json.loads(there.out)
+    for one in (found, told_in_memory):
+        del one["made_by"]
+    assert found["set_aside"]  # there are cards to compare
+    assert_alike(told_in_memory, found)
+    assert "<html" in page.read_text()
+
+
+def test_audit_of_numbers_whose_source_is_brought_in_pieces(
+    parquet, scheduler, tmp_path, monkeypatch
+):
+    """Every source by itself, and no more of it than asked for."""
+    from sourcewise.tables import on_cluster as tables
+
+    monkeypatch.setattr(tables, "BROUGHT", 1)
+    rows = pandas.read_parquet(parquet).drop(columns="verdict").dropna()
+    rows.to_parquet(tmp_path / "rows.parquet", index=False)
+    told = "--label", "weight", "--source", "vendor", "--reference", "gold", "--json", "--quiet"
+    here = json.loads(run_here("audit", tmp_path / "rows.parquet", *told).out)
+    dask = "--engine", "dask", "--scheduler", scheduler
+    there = json.loads(run_here("audit", tmp_path / "rows.parquet", *told, *dask).out)
+    for one in (here, there):
+        del one["made_by"]
+    assert_alike(here, there)
+
+
+def test_a_column_that_gives_the_label_away_is_found_in_a_sample(
+    parquet, scheduler, tmp_path, monkeypatch
+):
+    from sourcewise.audit import on_cluster as audit
+
+    rows = pandas.read_parquet(parquet)
+    rows["answer"] = rows["verdict"]
+    rows.to_parquet(tmp_path / "rows.parquet", index=False)
+    told = "audit", tmp_path / "rows.parquet", *TOLD, "--json", "--quiet"
+    dask = "--engine", "dask", "--scheduler", scheduler, "--trade-off", "2"
+    whole = json.loads(run_here(*told, *dask).out)["leaks"]
+    assert whole == json.loads(run_here(*told, "--trade-off", "2").out)["leaks"]
+    monkeypatch.setattr(audit, "SAMPLE", 50)
+    (sentence,) = json.loads(run_here(*told, *dask).out)["leaks"]
+    assert "'answer' repeats the label" in sentence
+    assert "rows of other sources" in sentence
+
+
+def test_rows_of_a_source_are_its_first_ones_in_the_order_of_the_files(parquet, scheduler):
+    from distributed import Client
+
+    from sourcewise.audit import Settings
+    from sourcewise.audit.on_cluster import fit_on_cluster
+    from sourcewise.tables.on_cluster import TableSources
+    from sourcewise.tables.request import TableRequest
+
+    request = TableRequest(str(parquet), "verdict", "vendor", "gold")
+    rows = pandas.read_parquet(parquet)
+    with Client(scheduler) as client, TableSources(request, client) as sources:
+        fit_on_cluster(sources, Settings(trade_off=2.0))
+        names = sources.untrusted.names
+        for most in (7, 10_000):
+            found = list(sources.rows_of(range(len(names)), most))
+            for name, table in zip(names, found, strict=True):
+                wanted = rows.loc[rows["vendor"] == name, "size"].head(most)
+                np.testing.assert_array_equal(table.column("size").to_numpy(), wanted)
+
+
+def test_what_an_audit_needs_rows_in_memory_for_is_refused(parquet, scheduler):
+    dask = "--engine", "dask", "--scheduler", scheduler
+    for more, option in ((("--image", "size"), "--image"), (("--text", "colour"), "--text")):
+        done = run_here("audit", parquet, *TOLD, *dask, *more)
+        assert done.code == 2
+        assert f"{option} needs the rows in memory" in done.err

@@ -96,29 +96,54 @@ def held_out_errors(
     m = int(training.counts[0])
     X, y = training.X, training.y
     X_own, y_own = X[:m].copy(), y[:m].copy()
-    fold_of = _folds(y_own if training.classification else None, m, seed)
-    losses = {name: np.full(m, np.nan) for name in [*ENDS, SOURCEWISE]}
-    n_classes = len(np.unique(y_own)) if training.classification else 0
-    scores = np.full((m, n_classes) if n_classes else m, np.nan)
+
+    def fit_without(out: np.ndarray) -> Any:
+        order = np.concatenate([np.flatnonzero(out), np.flatnonzero(~out)])
+        n_out = int(out.sum())
+        y[:m] = y_own[order]
+        remaining = _without(X, X_own, order, n_out)
+        return make_model().fit(remaining, y[n_out:], sources=names[n_out:])
+
     try:
-        for fold in range(N_FOLDS):
-            report_progress("comparison", fold, N_FOLDS)
-            out = fold_of == fold
-            n_out = int(out.sum())
-            order = np.concatenate([np.flatnonzero(out), np.flatnonzero(~out)])
-            y[:m] = y_own[order]
-            remaining = _without(X, X_own, order, n_out)
-            model = make_model().fit(remaining, y[n_out:], sources=names[n_out:])
-            for name in [*ENDS, SOURCEWISE]:
-                fitted = model.at_trade_off(ENDS[name]) if name in ENDS else model
-                predicted = fitted.predict(X_own[out])
-                losses[name][out] = _losses(predicted, y_own[out], training.classification)
-                if name == SOURCEWISE:
-                    scores[out] = fitted.predict_proba(X_own[out]) if n_classes else predicted
+        return hold_out(X_own, y_own, training.classification, fit_without, seed)
     finally:
         y[:m] = y_own
         if not scipy.sparse.issparse(X):
             X[:m] = X_own
+
+
+def hold_out(
+    X: Any,
+    y: np.ndarray,
+    classification: bool,
+    fit_without: Callable[[np.ndarray], Any],
+    seed: int,
+) -> HeldOut:
+    """Look at each fold of the reference's rows by a model that was fitted without it.
+
+    Parameters
+    ----------
+    X, y
+        The reference's rows.
+    classification : bool
+    fit_without : callable
+        Takes a mask of the reference's rows, returns a fitted model that has not seen them.
+    seed : int
+    """
+    fold_of = _folds(y if classification else None, len(y), seed)
+    losses = {name: np.full(len(y), np.nan) for name in [*ENDS, SOURCEWISE]}
+    n_classes = len(np.unique(y)) if classification else 0
+    scores = np.full((len(y), n_classes) if n_classes else len(y), np.nan)
+    for fold in range(N_FOLDS):
+        report_progress("comparison", fold, N_FOLDS)
+        out = fold_of == fold
+        model = fit_without(out)
+        for name in [*ENDS, SOURCEWISE]:
+            fitted = model.at_trade_off(ENDS[name]) if name in ENDS else model
+            predicted = fitted.predict(X[out])
+            losses[name][out] = _losses(predicted, y[out], classification)
+            if name == SOURCEWISE:
+                scores[out] = fitted.predict_proba(X[out]) if n_classes else predicted
     return HeldOut(losses, scores)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse
 from scipy import stats
 
-from sourcewise.tables.training import TrainingTable
+from sourcewise.tables.preprocessing import TablePreprocessor
 
 # A column that alone is wrong for a smaller share of rows than this gives the label away.
 SLIP = 0.01
@@ -22,7 +22,31 @@ SENTENCE = (
 )
 
 
-def leaks(training: TrainingTable) -> list[str]:
+class Rows(Protocol):
+    """Rows of a table, those of the reference first."""
+
+    @property
+    def X(self) -> Any:
+        """Features."""
+
+    @property
+    def y(self) -> np.ndarray:
+        """Labels."""
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows of each source."""
+
+    @property
+    def preprocessor(self) -> TablePreprocessor:
+        """How the columns became features."""
+
+    @property
+    def classification(self) -> bool:
+        """Whether labels are classes."""
+
+
+def leaks(training: Rows) -> list[str]:
     """Return a sentence for each column that repeats the label, or gives it away."""
     m = int(training.counts[0])
     if m < LEAST_TRUSTED:
@@ -39,7 +63,7 @@ def leaks(training: TrainingTable) -> list[str]:
     return found
 
 
-def _blocks(training: TrainingTable) -> list[tuple[str, slice]]:
+def _blocks(training: Rows) -> list[tuple[str, slice]]:
     """Raw columns, and where their numbers are; free text has none of a meaning of its own."""
     found, position = [], 0
     for rule in training.preprocessor.rules_:
@@ -55,7 +79,7 @@ def _dense(X: Any, columns: slice) -> np.ndarray:
     return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block, dtype=np.float64)
 
 
-def _strength(training: TrainingTable, where: slice) -> float:
+def _strength(training: Rows, where: slice) -> float:
     """Share of the labels' variance among trusted rows that one column explains on its own."""
     m = int(training.counts[0])
     X, y = _dense(training.X[:m], where), training.y[:m]

@@ -1,13 +1,31 @@
-"""A table on a cluster: the same model as of one in memory."""
+"""A table on a cluster: the same model, and the same audit, as of one in memory.
+
+What looks at rows one by one needs them here: trusted rows, rows of the sources that disagree (some
+sources at a time), and a sample of all others in search of columns that give the label away.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sourcewise.audit.run import Settings
+import numpy as np
+
+from sourcewise.audit.expected_errors import HeldOut, hold_out
+from sourcewise.audit.leaks import leaks
+from sourcewise.audit.run import Audit, LookedAt, Settings, audit_of
+from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
 from sourcewise.estimators import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.tables.model import TableModel
 from sourcewise.tables.on_cluster import TableSources
+from sourcewise.tables.preprocessing import TablePreprocessor
+
+# Rows of a source beyond these say nothing new of what is wrong with it.
+MOST_ROWS = 10_000
+# Rows of other sources among which columns that give the label away are looked for.
+SAMPLE = 20_000
+OF_A_SAMPLE = " (Of {others:,} rows of other sources, {seen:,} were looked at.)"
 
 
 def fit_on_cluster(sources: TableSources, settings: Settings) -> TableModel:
@@ -28,3 +46,89 @@ def make_model(sources: TableSources, settings: Settings) -> Any:
         protocol=settings.protocol,
         random_state=settings.seed,
     )
+
+
+def audit_on_cluster(
+    sources: TableSources, settings: Settings, facts: dict[str, str]
+) -> tuple[Audit, TableModel]:
+    """Fit, estimate the errors, and look closer at sources that disagree."""
+    fitted = fit_on_cluster(sources, settings)
+    rows = sample(sources)
+    others, seen = int(sources.untrusted.counts.sum()), len(rows.y) - int(rows.counts[0])
+    more = "" if seen == others else OF_A_SAMPLE.format(seen=seen, others=others)
+    looked_at = LookedAt(
+        sources.classification,
+        lambda which: rows_of(sources, which),
+        tuple(sentence + more for sentence in leaks(rows)),
+        sources.left_out,
+    )
+    return audit_of(fitted, held_out_errors(sources, settings), looked_at, facts), fitted
+
+
+# -- errors on held-out rows ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WithoutFold:
+    """The sources of a table, and some of its trusted rows."""
+
+    sources: TableSources
+    kept: np.ndarray
+
+    trusted_rows_may_travel = True  # to workers of one's own
+
+    def trusted(self, reference: Any) -> TrustedRows:
+        """Return the trusted rows that are kept."""
+        rows = self.sources.trusted(reference)
+        return TrustedRows(rows.X[self.kept], rows.y[self.kept])
+
+    def open(self, rules: RowRules) -> OpenSources:
+        """Have the untrusted rows mapped by rules that were learnt from the kept ones."""
+        return self.sources.open(rules)
+
+
+def held_out_errors(sources: TableSources, settings: Settings) -> HeldOut:
+    """Fit all three ways without each fold of the reference, and look at that fold."""
+    rows = sources.trusted(sources.reference)
+
+    def fit_without(out: np.ndarray) -> Any:
+        sources.release()  # what the fold before has left on the workers
+        return make_model(sources, settings).fit_sources(WithoutFold(sources, ~out))
+
+    return hold_out(rows.X, rows.y, sources.classification, fit_without, settings.seed)
+
+
+# -- rows that are looked at here -------------------------------------------------------------
+
+
+def rows_of(sources: TableSources, which: Sequence[int]) -> Iterator[tuple[Any, np.ndarray]]:
+    """Rows of some sources in turn; the reference is at 0."""
+    if list(which) == [0]:
+        rows = sources.trusted(sources.reference)
+        yield rows.X, rows.y
+        return
+    for table in sources.rows_of([i - 1 for i in which], MOST_ROWS):
+        yield sources.reader.features(table), sources.labels_of(table)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Trusted rows, and a sample of the others."""
+
+    X: Any
+    y: np.ndarray
+    counts: np.ndarray
+    preprocessor: TablePreprocessor
+    classification: bool
+
+
+def sample(sources: TableSources) -> Sample:
+    """Rows of sources spread over the table: all rows where these are few."""
+    trusted = sources.trusted(sources.reference)
+    counts = sources.untrusted.counts
+    every = -(-int(counts.sum()) // SAMPLE)
+    found = list(rows_of(sources, range(1, len(counts) + 1, every)))
+    X = np.concatenate([trusted.X, *(X for X, _ in found)])
+    y = np.concatenate([trusted.y, *(y for _, y in found)])
+    sizes = np.array([len(trusted.y), *(len(y) for _, y in found)])
+    return Sample(X, y, sizes, sources.reader.preprocessor, sources.classification)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -136,50 +137,81 @@ def run_audit(
 ) -> tuple[Audit, TableModel]:
     """Fit, estimate the errors, and look closer at sources that disagree."""
     fitted = fit_table(training, settings, label=label, source=source)
-    report = fitted.report()
     found = held_out_errors(
         training, lambda: fitted.make_model(training), training.name_of_row, settings.seed
     )
-    cards = _cards(training, fitted.model_, report, found)
-    columns = tuple((rule.name, str(rule)) for rule in training.preprocessor.rules_)
-    return (
-        Audit(
-            report,
-            compare_errors(found, training.classification),
-            cards,
-            columns,
-            training.left_out,
-            facts,
-            skipped=training.skipped,
-            leaks=tuple(leaks(training)),
-        ),
-        fitted,
+    looked_at = LookedAt(
+        training.classification,
+        lambda which: ((training.X[rows], training.y[rows]) for rows in map(training.rows, which)),
+        tuple(leaks(training)),
+        training.left_out,
+        training.skipped,
+        columns_to_compare(training.X, training.X[training.rows(0)]),
+    )
+    return audit_of(fitted, found, looked_at, facts), fitted
+
+
+@dataclass(frozen=True)
+class LookedAt:
+    """What an audit needs to know of a table, wherever its rows are.
+
+    Attributes
+    ----------
+    classification : bool
+    rows_of : callable
+        Takes positions of sources, yields the rows (X, y) of each; the reference is at 0.
+    leaks : tuple of str
+    left_out : dict
+    skipped : tuple of SkippedRows
+    columns : slice or int array
+        Features that are looked at one by one.
+    """
+
+    classification: bool
+    rows_of: Callable[[Sequence[int]], Iterable[tuple[Any, np.ndarray]]]
+    leaks: tuple[str, ...]
+    left_out: dict[str, int]
+    skipped: tuple[SkippedRows, ...] = ()
+    columns: Any = field(default_factory=lambda: slice(None))
+
+
+def audit_of(fitted: TableModel, found: HeldOut, table: LookedAt, facts: dict[str, str]) -> Audit:
+    """Put an audit together, with a closer look at sources that disagree."""
+    report = fitted.report()
+    return Audit(
+        report,
+        compare_errors(found, table.classification),
+        _cards(fitted, table, report, found),
+        tuple((rule.name, str(rule)) for rule in fitted.preprocessor_.rules_),
+        table.left_out,
+        facts,
+        skipped=table.skipped,
+        leaks=table.leaks,
     )
 
 
 def _cards(
-    training: TrainingTable, model: Any, report: SourceReport, found: HeldOut
+    fitted: TableModel, table: LookedAt, report: SourceReport, found: HeldOut
 ) -> tuple[SourceCard, ...]:
-    result = verdict(report)
+    result, model = verdict(report), fitted.model_
     chosen = sorted(
         [*result.set_aside, *result.doubted], key=lambda i: -report.sources[i].discrepancy
-    )
+    )[:MOST_CARDS]
     if not chosen:
         return ()
-    features = training.preprocessor.get_feature_names_out()
-    own = training.rows(0)
-    columns = columns_to_compare(training.X, training.X[own])
-    features = features[columns]
-    classes = model.classes_ if training.classification else None
+    ((X_own, y_own),) = table.rows_of([0])
+    rows = table.rows_of(chosen)
+    columns = table.columns
+    features = fitted.preprocessor_.get_feature_names_out()[columns]
+    classes = model.classes_ if table.classification else None
     look = model.predict if classes is None else model.predict_proba
-    reference = Side(few_columns(training.X[own], columns), training.y[own], found.scores)
+    reference = Side(few_columns(X_own, columns), y_own, found.scores)
     cards = []
-    for i in chosen[:MOST_CARDS]:
-        rows, line = training.rows(i), report.sources[i]
-        X = training.X[rows]
-        side = Side(few_columns(X, columns), training.y[rows], look(X))
+    for i, (X, y) in zip(chosen, rows, strict=True):
+        line = report.sources[i]
+        side = Side(few_columns(X, columns), y, look(X))
         again = None if scipy.sparse.issparse(X) else look
-        facts = diagnose(side, reference, features, classes, again)
+        said = diagnose(side, reference, features, classes, again)
         assert report.context is not None
         cards.append(
             SourceCard(
@@ -187,8 +219,8 @@ def _cards(
                 weight=line.weight,
                 rows=line.rows,
                 evidence=evidence_in_words(report.context.witnesses[i]),
-                question=QUESTIONS[facts["kind"]].format(source=_short(line.source)),
-                **facts,
+                question=QUESTIONS[said["kind"]].format(source=_short(line.source)),
+                **said,
             )
         )
     return tuple(cards)

@@ -14,10 +14,12 @@ from sourcewise.cli import image_options as i
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
 from sourcewise.cli.notes import table_notes, wrapped
-from sourcewise.cli.on_cluster import ONLY_FIT, on_cluster
+from sourcewise.cli.on_cluster import audit_on_cluster, on_cluster, sources_on_cluster
 from sourcewise.cli.output import check_output, facts, outputs, plain, print_json
+from sourcewise.cli.progress_lines import progress_of_cluster
 from sourcewise.progress_bars import progress_bars
 from sourcewise.report.html import render
+from sourcewise.tables.request import ONLY_IN_MEMORY
 from sourcewise.tables.training import read_training
 
 PAGES, DATA = {".html", ".htm", ""}, {".json"}
@@ -54,28 +56,32 @@ def audit(
     check_output(output, given.data, given.reference_file)
     if output is not None and output.suffix.lower() not in PAGES | DATA:
         raise ValueError(WRONG_KIND.format(path=output))
-    if on_cluster(given):
-        raise ValueError(ONLY_FIT)
     settings = given.settings()
-    request = given.table_request()
-    asked = {"show": show_images, "skip_bad": skip_bad_pictures}
-    with (
-        progress_bars(quiet),
-        i.with_pictures(request, image, image_folder, image_size, **asked) as (table, pictures),
-    ):
-        training = read_training(table)
-        result, fitted = run_audit(
-            training,
-            settings,
-            label=given.label,
-            source=given.source,
-            facts=facts(given.seed, o.command_line()),
-        )
-        if show_images:
-            from sourcewise.images.strip import strips
+    about = facts(given.seed, o.command_line())
+    pictures = None
+    if on_cluster(given):
+        if image is not None or image_folder is not None or show_images or skip_bad_pictures:
+            raise ValueError(ONLY_IN_MEMORY.format(option="--image"))
+        with progress_of_cluster(quiet, as_json), sources_on_cluster(given) as sources:
+            result, fitted = audit_on_cluster(sources, settings, about)
+    else:
+        asked = {"show": show_images, "skip_bad": skip_bad_pictures}
+        with (
+            progress_bars(quiet),
+            i.with_pictures(given.table_request(), image, image_folder, image_size, **asked) as (
+                table,
+                pictures,
+            ),
+        ):
+            training = read_training(table)
+            result, fitted = run_audit(
+                training, settings, label=given.label, source=given.source, facts=about
+            )
+            if show_images:
+                from sourcewise.images.strip import strips
 
-            shown = strips(result, fitted, training, pictures)
-            result = replace(result, strips=shown)
+                shown = strips(result, fitted, training, pictures)
+                result = replace(result, strips=shown)
     left_out = [] if pictures is None else pictures.problems
     write_audit(result, output)
     if as_json:

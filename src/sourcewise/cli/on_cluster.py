@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any
 from sourcewise.cli.fitting_options import FittingOptions, Place
 
 if TYPE_CHECKING:
-    from sourcewise.audit import Settings
+    from sourcewise.audit import Audit, Settings
     from sourcewise.tables.model import TableModel
     from sourcewise.tables.on_cluster import TableSources
 
 ONLY_ON_CLUSTER = "{option} is for --engine dask; add that, or leave it out."
-ONLY_FIT = (
-    "audit compares rows one by one and needs them in memory; run it on some of the sources, and "
-    "fit --engine dask on all of them."
-)
 TLS_TOGETHER = "--tls-ca, --tls-cert and --tls-key go together; give all three."
 TLS_NEEDS_SCHEDULER = "--tls-ca, --tls-cert and --tls-key are for a --scheduler."
 NO_TLS_FILE = "There is no file {path}, which {option} names."
@@ -61,6 +57,15 @@ def fit_on_cluster(sources: TableSources, settings: Settings) -> TableModel:
     from sourcewise.audit.on_cluster import fit_on_cluster
 
     return fit_on_cluster(sources, settings)
+
+
+def audit_on_cluster(
+    sources: TableSources, settings: Settings, facts: dict[str, str]
+) -> tuple[Audit, TableModel]:
+    """Audit the table."""
+    from sourcewise.audit.on_cluster import audit_on_cluster
+
+    return audit_on_cluster(sources, settings, facts)
 
 
 def _client(given: FittingOptions) -> Any:

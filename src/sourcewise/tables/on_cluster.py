@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ import numpy as np
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
 from sourcewise.engines.dask.layout import SourceTable
 from sourcewise.engines.dask.reading import PartFacts, as_labels, check_column
+from sourcewise.engines.dask.rows import below_each_other, first_rows
 from sourcewise.engines.dask.sources import DaskSources
 from sourcewise.tables.labels import MOST_CLASSES, NOT_CLASSES, NOT_NUMBERS
 from sourcewise.tables.preprocessing import TablePreprocessor
 from sourcewise.tables.reading import check_mixed, open_table
-from sourcewise.tables.request import TableRequest
+from sourcewise.tables.request import ONLY_IN_MEMORY, TableRequest
 from sourcewise.tables.training import (
     ALL_LEFT_OUT,
     LEAST_TRUSTED,
@@ -30,7 +31,7 @@ from sourcewise.tables.training import (
 )
 from sourcewise.tables.values import column_kind
 
-ONLY_IN_MEMORY = "{option} needs the rows in memory; leave it out, or leave out --engine dask."
+BROUGHT = 64 << 20  # bytes of rows that are looked at here at a time
 ADDRESS = re.compile(r"^([A-Za-z][\w+.-]+):/+")
 
 
@@ -143,6 +144,44 @@ class TableSources(DaskSources):
         names = tuple(self.reader.preprocessor.get_feature_names_out())
         opened = super().open(replace(rules, columns=names))  # type: ignore[type-var]
         return replace(opened, position=0)
+
+    @property
+    def untrusted(self) -> SourceTable:
+        """All sources but the reference; there when they have been opened."""
+        assert self._untrusted is not None
+        return self._untrusted
+
+    def rows_of(self, which: Sequence[int], most: int) -> Iterator[Any]:
+        """Bring the first rows of some untrusted sources here; yields a table for each in turn.
+
+        So many sources are read at a time as fit into a little memory.
+        """
+        table, width = self.untrusted, 8 * (len(self.reader.columns) + 1)
+        rows = np.minimum(table.counts[list(which)], most)
+        share = (np.cumsum(rows) * width // BROUGHT).astype(np.intp)
+        for number in np.unique(share):
+            some = [which[k] for k in np.flatnonzero(share == number).tolist()]
+            names = [table.names[i] for i in some]
+            wanted = np.zeros(len(table.names), dtype=bool)
+            wanted[some] = True
+            parts = [
+                one.part
+                for one, held in zip(self._look(), table.holders, strict=True)
+                if wanted[held].any()
+            ]
+            columns = self.reader.columns
+            jobs = [(None, (part, self.source, columns, names, most)) for part in parts]
+            found = dict(self.runner.each(first_rows, jobs))
+            for name in names:
+                pieces = [found[k][name] for k in range(len(parts)) if name in found[k]]
+                yield below_each_other(pieces).slice(0, most)
+
+    def labels_of(self, table: Any) -> np.ndarray:
+        """Labels of some rows, of the type of the trusted ones."""
+        values = self.reader.labels(table)
+        if values.dtype == object:
+            return np.array(values.tolist())
+        return np.asarray(values.astype(self._own_labels.dtype))
 
     def _others(self) -> SourceTable:
         if self._position is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+ONLY_IN_MEMORY = "{option} needs the rows in memory; leave it out, or leave out --engine dask."
+
 
 @dataclass(frozen=True)
 class TableRequest:

@@ -141,6 +141,25 @@ def reference_rows(part: Any, source: str, columns: Sequence[str], name: Any) ->
     return below_each_other(found) if found else pa.table({})
 
 
+def first_rows(
+    part: Any, source: str, columns: Sequence[str], names: Sequence[Any], most: int
+) -> dict[Any, Any]:
+    """Return the first rows of some sources in a part, as a table for each that has any."""
+    wanted = set(names)
+    as_text = isinstance(names[0], str)
+    found: dict[Any, list[Any]] = {}
+    rows_of: dict[Any, int] = {}
+    for batch in part.batches(list(dict.fromkeys([source, *columns]))):
+        there, codes = source_codes(batch.column(0), as_text)
+        for code, name in enumerate(there):
+            left = most - rows_of.get(name, 0)
+            if name in wanted and left > 0:
+                rows = np.flatnonzero(codes == code)[:left]
+                found.setdefault(name, []).append(_taken(batch, rows))
+                rows_of[name] = rows_of.get(name, 0) + len(rows)
+    return {name: below_each_other(tables) for name, tables in found.items()}
+
+
 def _taken(batch: Any, rows: IntArray) -> Any:
     import pyarrow as pa
 

@@ -145,8 +145,8 @@ class DaskSources:
     def release(self) -> None:
         """Free what fits so far hold on the workers; it is read again where it is needed again."""
         with suppress(Exception):  # of a cluster that is gone nothing has to be freed
-            for fit in self._fits:
-                self.runner.client.run(drop_store, fit, on_error="ignore")
+            while self._fits:
+                self.runner.client.run(drop_store, self._fits.pop(), on_error="ignore")
 
     def _check_open(self) -> None:
         if not self._entered:
