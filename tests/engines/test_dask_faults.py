@@ -38,6 +38,9 @@ def folder(tmp_path_factory):
 
 
 def fit(folder, client, **options):
+    # Groups depend on how many there are, and the last digit of a sum on the groups: a worker that
+    # an earlier test has killed may not be back yet.
+    client.wait_for_workers(2, timeout=120)
     sources = DaskSources(folder, label="y", source="vendor", client=client, **options)
     sources.patience = 120.0  # a busy machine takes long to start a worker again
     return estimator("", trade_off=2.0).fit_sources(sources)
@@ -77,7 +80,6 @@ def test_a_worker_killed_in_any_phase_changes_nothing(cluster, folder, at_phase)
     quiet = fit(folder, cluster)
     assert_same(in_memory("", table("two classes"), trade_off=2.0), quiet)
     for phase in PHASES:
-        cluster.wait_for_workers(2, timeout=120)
         with at_phase(phase, lambda: kill(cluster)):
             assert_identical(fit(folder, cluster), quiet)
 
@@ -161,7 +163,8 @@ def test_only_new_and_changed_sources_are_looked_at_again(cluster, tmp_path, mon
     assert sum(asked) == 4  # two sources, a look and a pull each
     fresh = fit(rows, cluster)
     assert sum(asked) == 4 + 2 * 10
-    assert_identical(again, fresh)
+    # Not to the last bit: what was found before was found beside other sources.
+    assert_same(fresh, again)
 
 
 def test_files_in_the_folder_that_are_not_ours_are_passed_over(tmp_path):
