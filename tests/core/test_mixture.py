@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import huber, softmax
+from scipy.special import huber, log_softmax, softmax
 from sklearn.metrics import log_loss
 
 from sourcewise.core.losses import clipped_squared_loss
@@ -29,7 +29,7 @@ def make_rows(kind, n_rows=60, n_models=8, seed=0, strength=2.0):
 
 
 def plain_cost(rows, scores):
-    """Minus the log-likelihood of scores (n_rows, n_outputs), by scikit-learn or the definition."""
+    """Minus the log-likelihood of scores (n_rows, n_outputs), by the definition."""
     if not rows.n_classes:
         units = 2.0 * rows.scale
         best = min(
@@ -41,9 +41,8 @@ def plain_cost(rows, scores):
         return 0.5 * rows.size * np.log(rows.row_shares @ losses)
     if rows.n_classes == 2:
         scores = np.column_stack([np.zeros(len(scores)), scores])
-    p = softmax(scores, axis=1)
-    labels = np.arange(rows.n_classes)
-    return rows.size * log_loss(rows.y, p, sample_weight=rows.row_shares, labels=labels)
+    log_p = log_softmax(scores, axis=1)[np.arange(len(scores)), rows.y]
+    return -rows.size * float(rows.row_shares @ log_p)
 
 
 def own_costs(rows):
@@ -80,6 +79,17 @@ def test_no_general_solver_finds_better_shares(kind, seed):
         )
         assert value <= other.fun + 1e-5
     np.testing.assert_allclose(rows.costs(rows.scores)[3], plain_cost(rows, rows.scores[:, :, 3]))
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_the_cost_of_classes_is_the_log_loss_of_scikit_learn(kind):
+    rows = make_rows(kind)
+    scores = rows.scores[:, :, 0]
+    if rows.n_classes == 2:
+        scores = np.column_stack([np.zeros(len(scores)), scores])
+    p, labels = softmax(scores, axis=1), np.arange(rows.n_classes)
+    expected = rows.size * log_loss(rows.y, p, sample_weight=rows.row_shares, labels=labels)
+    np.testing.assert_allclose(plain_cost(rows, rows.scores[:, :, 0]), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
