@@ -7,6 +7,7 @@ are run (sphinx-gallery); both are at home there.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -54,6 +55,7 @@ html_css_files = ["site.css"]
 # Pages without pages below them have nothing to show there.
 html_sidebars = {"*": []}
 html_copy_source = False
+html_context = {"default_mode": "auto"}
 html_show_sphinx = False
 html_theme_options = {
     "show_prev_next": False,
@@ -103,18 +105,11 @@ sphinx_gallery_conf = {
 }
 
 # What scikit-learn writes for every estimator points to its own site.
-THEIRS = {
-    "get_metadata_routing",
-    "set_fit_request",
-    "set_predict_request",
-    "set_score_request",
-    "set_partial_fit_request",
-    "set_split_request",
-}
+THEIRS = r"get_metadata_routing|set_output|set_\w+_request"
 
 
 def _skip(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool:
-    return skip or name in THEIRS
+    return skip or re.fullmatch(THEIRS, name) is not None
 
 
 def setup(app: Sphinx) -> None:
