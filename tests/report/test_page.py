@@ -2,15 +2,27 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+from dataclasses import replace
 from html.parser import HTMLParser
+from importlib.resources import files
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from made_up import WEIRD, made_up_audit, made_up_report
+from made_up import WEIRD, made_up_audit, made_up_errors, made_up_report, plain_audit
 
 import sourcewise as sw
 from sourcewise.report.html import render
-from sourcewise.report.html.parts import DIRECTION, embedded, nice_ceiling
+from sourcewise.report.html.numbers import counted, in_unit, nice_ceiling
+from sourcewise.report.html.safe_text import DIRECTION, embedded
+from sourcewise.report.html.templating import environment
+
+
+class Thumbnail(NamedTuple):
+    name: str
+    label: str
+    uri: str
 
 
 class Reader(HTMLParser):
@@ -40,6 +52,15 @@ class Reader(HTMLParser):
             self.text.append(data)
 
 
+def cards_of(page):
+    block = re.search(r'id="page-data">(.*?)</script>', page, re.DOTALL)[1]
+    return json.loads(block)["cards"]
+
+
+def text_of(page):
+    return " ".join("".join(Reader(page).text).split())
+
+
 @pytest.fixture(scope="module")
 def page():
     return render(made_up_audit())
@@ -49,9 +70,7 @@ def test_sections_come_in_the_promised_order(page):
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
     assert titles == [
         "What you gain",
-        "The sources, ranked",
-        "The trust path",
-        "Sources that disagree",
+        "The sources, worst first",
         "Is your reference large enough?",
         "For those who want it",
     ]
@@ -72,7 +91,7 @@ def test_names_are_shown_literally(page):
 def test_names_make_no_elements(page):
     elements = Reader(page).elements
     scripts = [attrs for tag, attrs in elements if tag == "script"]
-    assert len(scripts) == 2
+    assert len(scripts) == 3
     assert not any(tag == "img" for tag, _ in elements)
     assert not any(name.startswith("on") for _, attrs in elements for name in attrs)
 
@@ -100,8 +119,16 @@ def test_any_trade_off_can_be_drawn(trade_off):
 
 def test_hundreds_of_sources_stay_below_the_limit():
     page = render(made_up_audit(["gold", *(f"site-{k:05d}" for k in range(2000))]))
-    assert len(page.encode()) < 1.5e6
-    assert "sources of least weight are not shown" in page
+    assert len(page.encode()) < 1.7e6
+    assert "The report as JSON has those of 1,501 more sources." in page
+    assert page.count('<tr class="source aside"') == len(cards_of(page)) > 1000
+
+
+def test_of_thousands_that_agree_not_all_are_shown():
+    page = render(plain_audit(2000))
+    assert len(page.encode()) < 0.8e6
+    assert "1,100 more sources of small difference are not shown" in page
+    assert len(cards_of(page)) == 400
 
 
 def test_report_of_a_model_is_a_page_too(tmp_path):
@@ -113,14 +140,15 @@ def test_report_of_a_model_is_a_page_too(tmp_path):
     text = model.report().to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == text
     titles = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
-    assert "The trust path" in titles
+    assert "The sources, worst first" in titles
+    assert "The trust path" in text
     assert "What you gain" not in titles
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_a_bare_report_has_a_page():
     bare = made_up_report(["gold", "a", "b"], context=None)
-    assert "The sources, ranked" in render(bare)
+    assert "The sources, worst first" in render(bare)
 
 
 def test_embedded_json_cannot_end_its_script():
@@ -151,3 +179,86 @@ def test_a_name_cannot_turn_the_direction_of_writing(control):
     page = made_up_report(["gold", f"a{control}b"]).to_html()
     assert control not in page
     assert "a\ufffdb" in page
+
+
+def test_statistics_come_last():
+    before, after = text_of(render(plain_audit(30))).split("For those who want it")
+    for word in ("λ", "μ", "p-value", "cut-off", "power"):
+        assert word not in before
+        assert word in after
+
+
+def test_sources_are_counted_without_the_reference():
+    text = text_of(render(plain_audit(10)))
+    assert "from 10 sources and your reference:" in text
+    assert "11 sources" not in text
+
+
+def test_errors_stand_in_the_users_unit_and_clearly_says_by_what():
+    text = text_of(render(plain_audit(5, "regression")))
+    assert "With weighted sources the expected error is 25,100." in text
+    assert "“Clearly better than with all rows alike” compares the two row by row" in text
+    assert "the error is lower by 69,000 (95 % interval 31,400 to 94,200)" in text
+    assert "which overlap all the same" not in text
+    apart = made_up_errors()
+    methods = tuple(replace(m, low=0.0, high=0.5) for m in apart.methods)
+    audit = replace(plain_audit(5), comparison=replace(apart, methods=methods))
+    assert "That tells more than the bands, which overlap all the same." in text_of(render(audit))
+
+
+def test_what_is_said_of_the_cut_off_is_true_of_the_weights():
+    report = plain_audit(5).report
+    rows = [replace(row, weight=0.01) if row.weight == 0 else row for row in report.sources]
+    shares = ((4.44, 0.6), (9.0, 0.4))
+    said = text_of(render(replace(report, sources=tuple(rows), shares=shares)))
+    assert "an average over 2 values of λ" in said
+    assert "so 1 source above it keeps some weight" in said
+    assert "keeps some weight" not in text_of(render(replace(report, shares=shares)))
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([37660.295, 51105.2], ["37,700", "51,100"]),
+        ([0.012345, 0.3], ["0.0123", "0.3000"]),
+        ([9.871, 41.2], ["9.87", "41.20"]),
+        ([1e-7, 5.0], ["0.0000", "5.0000"]),
+        ([0.0], ["0.00"]),
+    ],
+)
+def test_numbers_of_one_unit_stand_in_line(values, shown):
+    assert [in_unit(values)(v) for v in values] == shown
+
+
+def test_one_is_not_many():
+    assert counted(1, "row") == "1 row" and counted(0.9, "row") == "1 row"
+    assert counted(0, "row") == "0 rows"
+    report = plain_audit(3).report
+    rows = (replace(report.sources[0], rows=1), *report.sources[1:])
+    assert "1 row of gold that you trust" in text_of(render(replace(report, sources=rows)))
+    assert not re.search(r"\b1 rows", text_of(render(plain_audit(1))))
+
+
+def test_without_jinja2_one_is_told_what_to_install(monkeypatch):
+    environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    report = made_up_report(["gold", "<b>", "c"])
+    with pytest.raises(ImportError, match=r"^A page needs jinja2: (pip install|install its extra)"):
+        report.to_html()
+    shown = report._repr_html_()
+    assert shown.startswith("<pre>source ") and shown.count("<") == 2
+    assert "&lt;b&gt;" in shown
+
+
+def test_templates_are_in_the_package():
+    found = {path.name for path in files("sourcewise.report.html").joinpath("templates").iterdir()}
+    assert {"page.html", "sources.html", "card.html"} <= found
+
+
+def test_pictures_are_data_of_their_card():
+    audit = plain_audit(3)
+    shown = Thumbnail('"><script>alert(1)</script>', "<b>", "data:image/jpeg;base64,AA==")
+    page = render(replace(audit, strips={audit.cards[0].source: [shown]}))
+    (card,) = cards_of(page).values()
+    assert card["pictures"][0][0] == shown.uri
+    assert '<b>"' not in page and "<script>alert" not in page

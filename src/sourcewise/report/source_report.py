@@ -192,7 +192,8 @@ class SourceReport:
         """Return the report as one self-contained page, and write it to ``path`` if one is given.
 
         ``sourcewise audit`` makes the same page with more on it: what the sources gain in
-        cross-validated error, and what is wrong with each source that was set aside.
+        cross-validated error, and what is wrong with each source that was set aside. Needs jinja2:
+        the extra ``cli``.
         """
         from sourcewise.report.html import render
 
@@ -215,8 +216,11 @@ class SourceReport:
         return sorted(range(len(self.sources)), key=key)
 
     def _repr_html_(self) -> str:
-        """Show the page in a notebook, in a frame of its own."""
-        page = escape(self.to_html(), quote=True)
+        """Show the page in a notebook, in a frame of its own; without jinja2, the text."""
+        try:
+            page = escape(self.to_html(), quote=True)
+        except ImportError:
+            return f"<pre>{escape(str(self))}</pre>"
         return (
             f'<iframe srcdoc="{page}" sandbox="allow-scripts" title="Report on sources" '
             'style="width: 100%; height: 640px; border: 1px solid #ccc"></iframe>'

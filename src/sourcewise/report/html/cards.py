@@ -1,91 +1,101 @@
-"""A card for every source set aside."""
+"""What is known about each source that disagrees: data, which the page's script lays out."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Any
 
-from sourcewise.report.html.groups import chip
-from sourcewise.report.html.parts import bar, count, number, percent, text, words
-from sourcewise.report.html.strip import strip
+from sourcewise.report.html.numbers import in_unit, part, percent
+from sourcewise.report.html.safe_text import shortened
+from sourcewise.report.source_report import SourceReport
 
-MOST_CARDS = 60
-
-
-def cards(audit: Any, groups: dict[Any, str]) -> str:
-    """Lay out the cards, those of the largest discrepancies where they are too many.
-
-    ``groups`` has the group of every source that disagrees.
-    """
-    shown = audit.cards[:MOST_CARDS]
-    strips = getattr(audit, "strips", {})
-    pieces = "".join(
-        _card(card, groups[card.source], strip(strips.get(card.source))) for card in shown
-    )
-    cut = ""
-    if len(groups) > len(shown):
-        cut = f' <p class="note">The {len(shown)} largest discrepancies of {len(groups)}.</p>'
-    return f"""
-<section aria-labelledby="aside"><h2 id="aside">Sources that disagree</h2>
-<p class="lead">How each of them was found, a guess at what went wrong, and what to ask. It is only
-a guess: look at some rows before you write to the source.</p>
-<div class="cards">{pieces}</div>{cut}
-</section>"""
+MOST_LABELS = 6
+# What the label rates of numbers are called.
+MOMENTS = ("mean", "standard deviation")
 
 
-def _card(card: Any, group: str, pictures: str) -> str:
-    shifts = "".join(
-        f'<tr><th scope="row">{text(s.feature)}</th><td>{_difference(s.difference)}</td>'
-        f"<td>{_spread(s.spread)}</td></tr>"
-        for s in card.shifts
-    )
-    table = (
-        f'<div><h4>Columns that differ most</h4><table class="shifts">{shifts}</table></div>'
-        if shifts
-        else '<p class="meta">No column stands out: its rows look like yours.</p>'
-    )
-    return f"""
-<article class="card {group}">
-<div class="head"><h3>{text(card.source)}</h3>{chip(group, card.kind)}</div>
-<p class="meta">{count(card.rows)} rows · weight {percent(card.weight)}</p>
-<p>{words(card.evidence)} {words(card.why)}</p>
-<div><h4>Labels: this source, and <span>your reference</span></h4>{_rates(card.labels)}</div>
-{table}
-{pictures}
-<p class="ask"><b>What to ask</b>{words(card.question)}</p>
-</article>"""
+@dataclass
+class Texts:
+    """Texts that cards have in common, each written once."""
+
+    all: list[str] = field(default_factory=list)
+    where: dict[str, int] = field(default_factory=dict)
+
+    def of(self, value: Any) -> int:
+        """Return the number of a text."""
+        text = shortened(value)
+        if text not in self.where:
+            self.where[text] = len(self.all)
+            self.all.append(text)
+        return self.where[text]
 
 
-def _rates(rates: Any) -> str:
-    shares = all(0 <= v <= 1 for rate in rates for v in (rate.source, rate.reference))
-    shares = shares and not any(rate.label in ("mean", "standard deviation") for rate in rates)
-    top = 1.0 if shares else max(max(abs(r.source), abs(r.reference)) for r in rates) or 1.0
-    listed = sorted(rates, key=lambda r: -abs(r.source - r.reference))[:6]
-    lines = "".join(
-        f'<span class="name">{text(r.label)}</span>'
-        f'{bar(abs(r.source) / top)}<span class="theirs">{_share(r.source, shares)}</span>'
-        f"{bar(abs(r.reference) / top, tone='ours-fill')}"
-        f'<span class="ours">{_share(r.reference, shares)} yours</span>'
-        for r in listed
-    )
-    more = len(rates) - len(listed)
-    note = f'<p class="meta">and {more} more labels</p>' if more > 0 else ""
-    return f'<div class="rates">{lines}</div>{note}'
+def cards_by_position(report: SourceReport, audit: Any, groups: list[str]) -> dict[int, Any]:
+    """Find the card of each source that disagrees."""
+    if audit is None:
+        return {}
+    found = {card.source: card for card in audit.cards}
+    against = (i for i, group in enumerate(groups) if group in ("aside", "doubted"))
+    names = ((i, str(report.sources[i].source)) for i in against)
+    return {i: found[name] for i, name in names if name in found}
 
 
-def _share(value: float, share: bool) -> str:
-    return percent(value, 0) if share else number(value, 2)
+def cards_data(shown: list[int], cards: dict[int, Any], strips: dict[str, Any]) -> dict[str, Any]:
+    """Return plain data: the texts, and of each card what refers to them by number."""
+    texts = Texts()
+    data = {str(i): _card(cards[i], strips, texts) for i in shown if i in cards}
+    return {"texts": texts.all, "cards": data}
+
+
+def _card(card: Any, strips: dict[str, Any], texts: Texts) -> dict[str, Any]:
+    labels, more = _rates(card.labels, texts)
+    found = {
+        "evidence": texts.of(card.evidence),
+        "question": texts.of(card.question),
+        "labels": labels,
+        "more": more,
+        "shifts": [
+            [texts.of(s.feature), texts.of(_difference(s.difference)), texts.of(_spread(s.spread))]
+            for s in card.shifts
+        ],
+    }
+    pictures = [
+        [each.uri, texts.of(each.name), texts.of(each.label)]
+        for each in strips.get(card.source) or ()
+    ]
+    return {**found, "pictures": pictures} if pictures else found
+
+
+def _rates(rates: Any, texts: Texts) -> tuple[list[list[Any]], int]:
+    """Name, share here and its bar, share in the reference and its bar; and how many more."""
+    both = [abs(v) for rate in rates for v in (rate.source, rate.reference)]
+    shares = not any(rate.label in MOMENTS for rate in rates) and all(v <= 1 for v in both)
+    top = 1.0 if shares else max((v for v in both if math.isfinite(v)), default=1.0)
+    listed = sorted(rates, key=lambda r: -abs(r.source - r.reference))[:MOST_LABELS]
+    shown = (lambda v: percent(v, 0)) if shares else in_unit(rate.reference for rate in rates)
+    lines = [
+        [
+            texts.of(rate.label),
+            texts.of(shown(rate.source)),
+            part(abs(rate.source), top),
+            texts.of(shown(rate.reference)),
+            part(abs(rate.reference), top),
+        ]
+        for rate in listed
+    ]
+    return lines, len(rates) - len(listed)
 
 
 def _difference(value: float) -> str:
     if abs(value) < 0.05:
         return "same mean"
-    return f"{abs(value):.1f} SD {'higher' if value > 0 else 'lower'}"
+    return f"{abs(value):.1f} spreads {'higher' if value > 0 else 'lower'}"
 
 
 def _spread(value: float) -> str:
     if value == 0:
         return "never changes"
     if math.isinf(value):
-        return "constant in yours"
-    return f"{value:.2g} × the spread" if not 0.8 < value < 1.25 else "same spread"
+        return "yours never changes"
+    return f"{value:.2g} × as wide" if not 0.8 < value < 1.25 else "as wide as yours"

@@ -2,27 +2,73 @@
 
 from __future__ import annotations
 
-from sourcewise.report.html.parts import words
+from dataclasses import dataclass
+
+from sourcewise.report.html.numbers import count
 from sourcewise.report.reasons import AGREES, REFERENCE, TOO_FEW
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict
 
-# Style, sign and name of each group of sources: never shown by colour alone.
-GROUPS = {
-    "own": ("★", "your reference"),
-    "agree": ("✓", "agree with it"),
-    "doubted": ("≈", "differ a little"),
-    "aside": ("✕", "set aside"),
-    "small": ("?", "too small to tell"),
-}
-# The same for one source; where the reason says no more than that, it is left out.
-ONE = {
-    "own": "your reference",
-    "agree": AGREES,
-    "doubted": "counts for less",
-    "aside": "set aside",
-    "small": TOO_FEW,
-}
+
+@dataclass(frozen=True)
+class Group:
+    """A group of sources; never shown by colour alone.
+
+    Attributes
+    ----------
+    style : str
+        Class of its elements, and its name in filters.
+    sign, name : str
+    one : str
+        What one source of it is called.
+    told : str
+        The reason that says no more than `one`.
+    titles : pair of str
+        Of its table, for one source and for several.
+    """
+
+    style: str
+    sign: str
+    name: str
+    one: str
+    told: str = ""
+    titles: tuple[str, str] = ("", "")
+
+    def title(self, size: int) -> str:
+        """Return the heading of its table."""
+        return f"{count(size)} {self.titles[size != 1]}"
+
+
+OWN = Group("own", "★", "your reference", "your reference", REFERENCE)
+ASIDE = Group(
+    "aside", "✕", "set aside", "set aside", titles=("was set aside", "were set aside, worst first")
+)
+DOUBTED = Group(
+    "doubted",
+    "≈",
+    "differ a little",
+    "counts for less",
+    titles=("differs a little and counts for less", "differ a little and count for less"),
+)
+SMALL = Group(
+    "small",
+    "?",
+    "too small to tell",
+    "too small to tell",
+    TOO_FEW,
+    ("is too small to tell", "are too small to tell"),
+)
+AGREE = Group(
+    "agree",
+    "✓",
+    "agree",
+    "agrees",
+    AGREES,
+    ("agrees with your reference", "agree with your reference"),
+)
+# As the page has them, from top to bottom.
+GROUPS = {group.style: group for group in (ASIDE, DOUBTED, SMALL, AGREE)}
+STYLES = {"own": OWN, **GROUPS}
 
 
 def group_sources(report: SourceReport, found: Verdict) -> list[str]:
@@ -36,8 +82,3 @@ def group_sources(report: SourceReport, found: Verdict) -> list[str]:
         for i in which:
             groups[i] = name
     return groups
-
-
-def chip(group: str, label: str | None = None) -> str:
-    """Label in the colour and with the sign of a group."""
-    return f'<span class="chip {group}">{GROUPS[group][0]} {words(label or ONE[group])}</span>'

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from sourcewise.core.weights import WeightProblem
-from sourcewise.report.html.parts import embedded, nice_ceiling, percent, words
+from sourcewise.report.html.groups import STYLES, Group
+from sourcewise.report.html.numbers import nice_ceiling, percent
+from sourcewise.report.source_report import SourceReport
 
 STEPS = 1000
-MOST_LINES = 80
-# A few lines stay readable; hundreds need fewer points each.
-POINTS = 160
+# A few lines stay readable; hundreds would make the page heavy.
+MOST_LINES = 60
+POINTS = 120
+LONGEST = 200
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,18 @@ class TrustPath:
     discrepancies: np.ndarray
     sizes: np.ndarray
     trade_off: float
+
+    @classmethod
+    def from_report(cls, report: SourceReport, groups: list[str]) -> TrustPath:
+        """Take what is needed from a report with its context."""
+        assert report.context is not None
+        return cls(
+            [str(row.source) for row in report.sources],
+            groups,
+            np.array([row.discrepancy for row in report.sources]),
+            np.array(report.context.sizes),
+            report.trade_off,
+        )
 
     @property
     def problem(self) -> WeightProblem:
@@ -62,67 +78,81 @@ class TrustPath:
         return 1000.0 * min(max(step, 1.0), STEPS - 1.0) / STEPS
 
 
-def drawing(path: TrustPath) -> str:
-    """Draw lines in an SVG, axes around it, and the slider below."""
+@dataclass(frozen=True)
+class PathLine:
+    """A source's line: its style, its name, and the points as SVG writes them."""
+
+    style: str
+    name: str
+    points: str
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """All that is drawn.
+
+    Attributes
+    ----------
+    legend : list of Group
+    lines : list of PathLine
+        The most important last, so that it lies on top.
+    labels, ticks : lists of str
+        Of the upright axis from the top, and of the level one.
+    chosen : float
+        Where the chosen lambda lies, from 0 to 1000.
+    steps : int
+        Of the slider.
+    data : dict
+        What the script needs to recompute weights.
+    """
+
+    legend: list[Group]
+    lines: list[PathLine]
+    labels: list[str]
+    ticks: list[str]
+    chosen: float
+    steps: int
+    data: dict[str, Any]
+
+
+def drawing(path: TrustPath) -> Drawing:
+    """Compute lines, axes, and where the slider stands."""
     low, high = path.span
     problem = path.problem
     at = np.concatenate([[0.0], np.geomspace(low, high, POINTS), [np.inf]])
     weights = np.stack([problem.weights(t) for t in at])
-    top = nice_ceiling(min(1.0, float(weights.max())))
+    # At 0 the reference may have all the weight, and hardly any just beside: that cannot be drawn.
+    top = nice_ceiling(min(1.0, float(weights[1:].max())))
     x = [path.position(t) for t in at]
     important = np.argsort(-weights.max(axis=0), kind="stable")[:MOST_LINES]
-    lines = []
-    for i in important[::-1]:
-        points = " ".join(
-            f"{a:.0f},{200 * (1 - min(w / top, 1.0)):.1f}"
-            for a, w in zip(x, weights[:, i], strict=True)
-        )
-        lines.append(
-            f'<polyline class="stroke line {path.groups[i]}" points="{points}">'
-            f"<title>{words(path.names[i][:80])}</title></polyline>"
-        )
-    chosen = path.position(path.trade_off)
-    labels = "".join(f"<span>{percent(top * share, 0)}</span>" for share in (1, 0.75, 0.5, 0.25, 0))
-    ticks = "".join(
-        f"<span>{_tick(low * (high / low) ** share)}</span>" for share in (0.25, 0.5, 0.75)
+    return Drawing(
+        [group for style, group in STYLES.items() if style in path.groups],
+        [
+            PathLine(path.groups[i], path.names[i][:80], _points(x, weights[:, i] / top))
+            for i in important[::-1]
+        ],
+        [percent(top * share, 0) for share in (1, 0.75, 0.5, 0.25, 0)],
+        [_tick(low * (high / low) ** share) for share in (0.25, 0.5, 0.75)],
+        round(path.position(path.trade_off), 1),
+        STEPS,
+        {
+            "names": [name[:LONGEST] for name in path.names],
+            "groups": path.groups,
+            "d": [float(f"{d:.12g}") for d in path.discrepancies],
+            "m": [float(f"{m:.12g}") for m in path.sizes],
+            "chosen": None if math.isinf(path.trade_off) else path.trade_off,
+            "low": low,
+            "high": high,
+        },
     )
-    grid = "".join(
-        f'<line class="rule" x1="0" x2="1000" y1="{y}" y2="{y}"/>' for y in (0, 50, 100, 150, 200)
-    )
-    return f"""
-<div class="path">
-  <div class="y" aria-hidden="true">{labels}</div>
-  <svg viewBox="0 0 1000 200" preserveAspectRatio="none" role="img"
-    aria-label="Weight of each source against lambda">
-    {grid}{"".join(lines)}
-    <line class="chosen" x1="{chosen:.1f}" x2="{chosen:.1f}" y1="0" y2="200"/>
-    <line class="now" id="now" x1="{chosen:.1f}" x2="{chosen:.1f}" y1="0" y2="200"/>
-  </svg>
-  <div class="x" aria-hidden="true"><span>λ = 0</span>{ticks}<span>∞</span></div>
-  <div class="control" data-needs-script hidden>
-    <input type="range" id="lambda" min="0" max="{STEPS}" step="any" value="{chosen:.1f}"
-      aria-label="Trade-off lambda">
-    <div class="ends"><span>only your reference</span>
-      <button class="action" id="reset" type="button">back to the chosen λ</button>
-      <span>every row alike</span></div>
-  </div>
-</div>"""
+
+
+def _points(x: list[float], shares: np.ndarray) -> str:
+    """Write a line, without the points in the middle of a level stretch."""
+    y = [round(200 * (1 - min(share, 1.0)), 1) for share in shares.tolist()]
+    kept = [k for k in range(len(y)) if not (0 < k < len(y) - 1 and y[k - 1] == y[k] == y[k + 1])]
+    return " ".join(f"{x[k]:.0f},{y[k]:g}" for k in kept)
 
 
 def _tick(value: float) -> str:
     return f"{value:.2g}" if 0.001 <= value < 1e5 else f"{value:.0e}"
-
-
-def data_block(path: TrustPath) -> str:
-    """Return what the script needs to recompute weights."""
-    low, high = path.span
-    content = {
-        "names": [name[:200] for name in path.names],
-        "groups": path.groups,
-        "d": [float(f"{d:.12g}") for d in path.discrepancies],
-        "m": [float(f"{m:.12g}") for m in path.sizes],
-        "chosen": None if math.isinf(path.trade_off) else path.trade_off,
-        "low": low,
-        "high": high,
-    }
-    return f'<script type="application/json" id="path-data">{embedded(content)}</script>'
