@@ -7,10 +7,11 @@ import shutil
 
 import numpy as np
 import pytest
-from made_up import WEIRD, made_up_audit
+from made_up import WEIRD, made_up_audit, plain_audit
 
 from sourcewise.core.weights import solve_weights
 from sourcewise.report.html import render
+from sourcewise.report.html.safe_text import shortened, visible
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -46,12 +47,30 @@ def path(tmp_path_factory):
     return file
 
 
+CASES = {
+    "3 sources": (3, "two classes"),
+    "30 sources": (30, "two classes"),
+    "300 sources": (300, "two classes"),
+    "six classes": (12, "six classes"),
+    "regression": (12, "regression"),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request, tmp_path_factory):
+    """Return how many sources a case has, and its page."""
+    size, kind = CASES[request.param]
+    file = tmp_path_factory.mktemp("case") / "report.html"
+    file.write_text(render(plain_audit(size, kind)), encoding="utf-8")
+    return size, file
+
+
 @pytest.fixture
 def open_page(browser, path):
     """Open the page and insist on silence: no message, no error, no request, no dialog."""
     noise, contexts = [], []
 
-    def opened(width=1280, scheme="light", **how):
+    def opened(width=1280, scheme="light", path=path, **how):
         context = browser.new_context(
             viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True, **how
         )
@@ -83,10 +102,11 @@ def test_it_opens_and_nothing_sticks_out(open_page, width, scheme):
 
 def test_columns_sort_both_ways(open_page):
     page = open_page()
-    head = page.locator("table.sources thead th").nth(4)
+    table = page.locator("table.sources").first
+    head = table.locator("thead th").nth(2)
 
     def rows():
-        cells = page.locator("table.sources tbody td[data-label=Rows]")
+        cells = table.locator("tr.source td:nth-child(3)")
         return [int(v) for v in cells.evaluate_all("all => all.map(c => c.dataset.value)")]
 
     before = sorted(rows())
@@ -96,17 +116,22 @@ def test_columns_sort_both_ways(open_page):
     head.get_by_role("button").click()
     assert rows() == before
     assert head.get_attribute("aria-sort") == "ascending"
-    assert page.locator("thead th[aria-sort]").count() == 1
+    assert table.locator("thead th[aria-sort]").count() == 1
+    # An open card stays with its source.
+    assert "aside" in page.locator("tr.source:has(+ .card-row)").get_attribute("class")
 
 
 def test_names_sort_as_text_by_keyboard(open_page):
     page = open_page()
     page.locator("table.sources thead button").first.focus()
     page.keyboard.press("Enter")
-    names = page.locator("table.sources tbody th").evaluate_all("a => a.map(c => c.dataset.value)")
-    assert sorted(names) == sorted(
-        n.replace("\x1b", "\ufffd").replace("\u202e", "\ufffd") for n in WEIRD
+    names = (
+        page.locator("table.sources")
+        .first.locator("tr.source > th")
+        .evaluate_all("all => all.map(c => c.textContent)")
     )
+    shown = {shortened(visible(name)) for name in WEIRD}
+    assert len(names) > 2 and set(names) <= shown
     assert names == page.evaluate("names => [...names].sort((a, b) => a.localeCompare(b))", names)
 
 
@@ -115,6 +140,7 @@ def test_slider_recomputes_the_weights(open_page):
     report = made_up_audit().report
     d = np.array([row.discrepancy for row in report.sources])
     m = np.array(report.context.sizes)
+    page.locator("#path summary").click()
     slider = page.locator("#lambda")
 
     def shown():
@@ -146,8 +172,108 @@ def test_slider_recomputes_the_weights(open_page):
 
 def test_it_reads_without_scripts(open_page):
     page = open_page(java_script_enabled=False)
+    page.locator("#path summary").click()
     assert "λ = 4.44 was chosen" in page.locator("#mu-words").inner_text()
     assert not page.locator("#lambda").is_visible()
+
+
+def test_tables_read_without_scripts(open_page, case):
+    size, path = case
+    page = open_page(path=path, java_script_enabled=False)
+    assert not page.locator("#search").is_visible()
+    for group in page.locator("details.group > summary").all():
+        group.click()
+    for box in page.locator(".all input").all():
+        box.check()
+    lines = page.locator("tr.source")
+    assert lines.count() == size
+    assert all(line.is_visible() for line in lines.all()[:: max(size // 20, 1)])
+    assert "label bias" in lines.first.inner_text()
+    assert "needs JavaScript" in page.locator("#all-sources").inner_text()
+
+
+def test_names_are_text_on_cards_too(open_page):
+    page = open_page()
+    for button in page.locator("button.more:visible").all():
+        if button.get_attribute("aria-expanded") == "false":
+            button.click()
+    cards = page.locator(".card-row")
+    assert cards.count() == len(made_up_audit().verdict.set_aside)
+    assert "<script>alert(1)</script>" in cards.first.inner_text()
+    assert page.locator(".card-row :is(script, img)").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_case_fits(open_page, case, width):
+    size, path = case
+    page = open_page(width, path=path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    height = page.evaluate("document.documentElement.scrollHeight")
+    assert height <= (5 if width == 1280 else 7) * 900
+    for group in page.locator("details").all():
+        group.evaluate("d => { d.open = true; }")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    folder = os.environ.get("SOURCEWISE_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=f"{folder}/{path.parent.name}-{size}-{width}.png", full_page=True)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_cards_open_and_close(open_page, case, width):
+    page = open_page(width, path=case[1])
+    assert page.locator(".card").count() == 1
+    button = page.locator("button.more").first
+    assert button.get_attribute("aria-expanded") == "true"
+    button.click()
+    assert page.locator(".card").count() == 0
+    button.press("Enter")
+    card = page.locator(".card")
+    assert card.is_visible()
+    text = card.inner_text()
+    name = button.inner_text()
+    assert f"Have {name} label twenty of your trusted rows." in text
+    assert "does clearly worse on your reference" in text
+    assert "higher" in text and "yours never changes" in text
+    if case[0] == 12 and "mean" in text:
+        assert "479,100" in text and "217,700 yours" in text
+
+
+def test_search_and_filter(open_page, case):
+    size, path = case
+    page = open_page(path=path)
+    search = page.locator("#search")
+    if size < 6:
+        assert search.count() == 0
+        return
+    bad = size // 5
+
+    def visible_lines():
+        return page.locator("tr.source:visible").count()
+
+    search.fill("vendor 002")
+    assert visible_lines() == 1
+    assert page.locator("#found").inner_text() == "1 source fits."
+    search.fill("LABEL BIAS")
+    assert visible_lines() == bad
+    search.fill("nobody")
+    assert visible_lines() == 0
+    assert page.locator(".card:visible").count() == 0
+    search.fill("")
+    assert page.locator("#found").inner_text() == ""
+    page.locator("[data-filter=agree]").click()
+    assert page.locator("[data-filter=agree]").get_attribute("aria-pressed") == "true"
+    assert page.locator("tr.source.aside:visible").count() == 0
+    assert visible_lines() == min(size - bad, 10 if size - bad > 12 else 12)
+    search.fill("vendor")
+    assert visible_lines() == size - bad
+    search.fill("")
+    page.locator("[data-filter=aside]").click()
+    assert page.locator("tr.source.agree:visible").count() == 0
+    page.locator("[data-filter='']").click()
+    shown = visible_lines()
+    if page.locator(".group.aside .all").count():
+        page.locator(".group.aside .all").click()
+        assert visible_lines() == shown + bad - 10
 
 
 def test_it_prints(open_page):

@@ -73,7 +73,7 @@ def _rates(rates: Any, texts: Texts) -> tuple[list[list[Any]], int]:
     shares = not any(rate.label in MOMENTS for rate in rates) and all(v <= 1 for v in both)
     top = 1.0 if shares else max((v for v in both if math.isfinite(v)), default=1.0)
     listed = sorted(rates, key=lambda r: -abs(r.source - r.reference))[:MOST_LABELS]
-    shown = (lambda v: percent(v, 0)) if shares else in_unit(rate.reference for rate in rates)
+    shown = (lambda v: percent(v, 0)) if shares else in_unit(both)
     lines = [
         [
             texts.of(rate.label),
