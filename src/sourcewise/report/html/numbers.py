@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
+PERCENT = "\N{NO-BREAK SPACE}%"
+
 
 def number(value: float, digits: int = 3) -> str:
     """Write a number without a unit."""
@@ -44,8 +46,8 @@ def counted(value: float, one: str, many: str | None = None) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """Write a share."""
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f} %"
+    """Write a share; nothing parts the number from its sign."""
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}{PERCENT}"
 
 
 def weight(value: float) -> str:
@@ -55,11 +57,11 @@ def weight(value: float) -> str:
     --------
     >>> from sourcewise.report.html.numbers import weight
     >>> weight(0.0), weight(0.12345), weight(0.0003), weight(1e-9)
-    ('0.0 %', '12.3 %', '0.03 %', '< 0.001 %')
+    ('0.0\xa0%', '12.3\xa0%', '0.03\xa0%', '< 0.001\xa0%')
     """
     if value == 0 or value >= 0.0005:
         return percent(value)
-    return f"{100 * value:.1g} %" if value >= 1e-5 else "< 0.001 %"
+    return f"{100 * value:.1g}{PERCENT}" if value >= 1e-5 else f"< 0.001{PERCENT}"
 
 
 def p_value(value: float) -> str:

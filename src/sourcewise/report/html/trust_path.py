@@ -15,8 +15,8 @@ from sourcewise.report.source_report import SourceReport
 
 STEPS = 1000
 # A few lines stay readable; hundreds would make the page heavy.
-MOST_LINES = 60
-POINTS = 120
+MOST_LINES = 40
+POINTS = 80
 LONGEST = 200
 
 
