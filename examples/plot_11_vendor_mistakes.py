@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -57,7 +58,9 @@ print(audit["verdict"]["sentence"])
 # For Eve, with two mistakes at once, the audit says that it cannot tell.
 cards = {card["source"]: card for card in audit["set_aside"] + audit["doubted"]}
 for name, card in sorted(cards.items()):
-    print(f"{name}: {card['kind']}\n   {card['why']}\n   {card['question']}\n")
+    print(f"{name}: {card['kind']}")
+    for sentence in (card["why"], card["question"]):
+        print(textwrap.indent(textwrap.fill(sentence, 80), "   "))
 assert {name: cards[name]["kind"] for name in sorted(cards)} == {
     "Ada": "two classes swapped",
     "Bo": "class relabelled",

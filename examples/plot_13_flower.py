@@ -12,6 +12,7 @@ that talk over Flower. Needs the extra ``flower``.
 
 # %%
 import sys
+import textwrap
 from importlib.util import find_spec
 
 import matplotlib.pyplot as plt
@@ -49,7 +50,8 @@ apart = sw.SourceWeightedClassifier(reference="gold", random_state=0).fit_source
 print(apart.report())
 
 facts = sources.facts
-print(f"{len(facts.rounds)} rounds, mode {facts.mode}:", *facts.rule.split("; "), sep="\n  ")
+print(f"{len(facts.rounds)} rounds, mode {facts.mode}:")
+print(textwrap.fill(facts.rule, 80))
 
 # %%
 # Beside it a fit with all rows in memory. By default the sites are told models only, and the
