@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from made_up_sites import classifier, federated, rows, sites_of
+from flwr.app import Array
+from made_up_sites import classifier, federated, regressor, rows, sites_of
 
-from sourcewise.engines.flower import LocalCarrier, Site
+from sourcewise.core.data import SourceData
+from sourcewise.engines.flower import LocalCarrier, Policy, Site, wire
+from sourcewise.engines.flower.questions import TRAVELLERS
 
 
 class Poisoning(Site):
@@ -13,8 +18,6 @@ class Poisoning(Site):
     asked = 0
 
     def _answer(self, question, content, data):
-        from dataclasses import replace
-
         if question == "derivatives":
             counts[self.name] = counts.get(self.name, 0) + 1
             if counts[self.name] > 3:  # pilots, joint model, second look
@@ -74,8 +77,6 @@ def test_answers_that_change_are_noticed():
             answer = super()._answer(question, content, data)
             if question == "derivatives":
                 record = answer["derivatives.arrays"]
-                from flwr.app import Array
-
                 shift = np.random.default_rng().normal(scale=1e-3)
                 record[".gradients"] = Array(record[".gradients"].numpy() + shift)
             return answer
@@ -85,3 +86,121 @@ def test_answers_that_change_are_noticed():
     sites[2] = Moody(sites[2].name, sites[2].rows)
     _, sources = federated(pool, classifier(), carrier=LocalCarrier(sites))
     assert "otherwise than before" in sources.facts.left_out["site-2"]
+
+
+class Forging(Site):
+    """Sends another number in one place of an answer."""
+
+    def _answer(self, question, content, data):
+        answer = super()._answer(question, content, data)
+        path, value = forged
+        record = answer.get(f"{question}.arrays", {})
+        if path in record:
+            record[path] = Array(np.full_like(record[path].numpy(), value))
+        return answer
+
+
+forged = ("", 0.0)
+
+
+def forge(monkeypatch, path, value, pool, model, **options):
+    monkeypatch.setitem(globals(), "forged", (path, value))
+    sites = sites_of(*pool)
+    sites[1] = Forging(sites[1].name, sites[1].rows)
+    return federated(pool, model, carrier=LocalCarrier(sites), **options)[1].facts.left_out
+
+
+@pytest.mark.parametrize(("classes", "value"), [(2, 1e9), (3, -1e9), (0, 1e9)])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".agreement.values",
+        ".features.cross",
+        ".features.own",
+        ".features.concentration",
+        ".local.own_samples.mean",
+    ],
+)
+def test_numbers_that_no_rows_could_have_led_to_are_named(monkeypatch, path, classes, value):
+    pool = rows(n_sites=3, classes=classes, bad=())
+    model = classifier() if classes else regressor()
+    left_out = forge(monkeypatch, path, value, pool, model)
+    assert list(left_out) == ["site-1"]
+    assert f"'{path.rpartition('.')[2]}' is {value:.3g}, which cannot be" in left_out["site-1"]
+
+
+@pytest.mark.parametrize("value", [1e9, -1.0])
+@pytest.mark.parametrize("path", [".agreement.variances", ".agreement.errors"])
+def test_spreads_of_probabilities_have_an_end(monkeypatch, path, value):
+    left_out = forge(monkeypatch, path, value, rows(n_sites=3, bad=()), classifier())
+    assert list(left_out) == ["site-1"]
+
+
+def test_agreement_beyond_the_spread_of_the_predictions_is_named(monkeypatch):
+    pool = rows(n_sites=3, bad=())
+    left_out = forge(monkeypatch, ".agreement.variances", 1e-6, pool, classifier())
+    assert "'values' is" in left_out["site-1"]
+
+
+def test_features_are_as_concentrated_as_the_number_of_rows_says(monkeypatch):
+    # Else a site of other features could say that its own are mostly noise.
+    X, y, names = pool = rows(n_sites=3, bad=())
+    X[names == "site-1"] *= 5.0
+    honest, _ = federated(pool, classifier())
+    monkeypatch.setitem(globals(), "forged", (".features.concentration", 1.0))
+    sites = sites_of(*pool)
+    sites[1] = Forging(sites[1].name, sites[1].rows)
+    found, _ = federated(pool, classifier(), carrier=LocalCarrier(sites))
+    np.testing.assert_allclose(found.source_weights_, honest.source_weights_, atol=1e-12)
+
+
+@pytest.mark.parametrize("classes", [2, 0])
+@pytest.mark.parametrize("noise", [1e-3, 0.1, 10.0])
+def test_noise_leaves_no_honest_site_out_for_its_ranges(noise, classes):
+    pool = rows(n_sites=3, classes=classes, bad=())
+    sites = sites_of(*pool, policy=Policy(noise=noise))
+    model = classifier() if classes else regressor()
+    _, sources = federated(pool, model, carrier=LocalCarrier(sites))
+    assert not any("cannot be" in why for why in sources.facts.left_out.values())
+
+
+class Joining(Site):
+    """Says what it has fitted to the reference's rows alone, as if its own were among them."""
+
+    def _answer(self, question, content, data):
+        if question != "pull":
+            return super()._answer(question, content, data)
+        message = wire.unpack(content, question, TRAVELLERS)
+        n = len(message.shared.y)
+        shares = np.full(n, 1.0 / n)
+        shown = SourceData(
+            message.shared.X, message.shared.y, np.array([0, n]), -1, shares, data.n_classes
+        )
+        found = message.answer(shown, [self.name])
+        return wire.pack(replace(found, sizes=np.array([1e-9])), question)
+
+
+@pytest.mark.parametrize("show_rows", [None, 40])
+def test_joint_models_have_to_go_with_the_derivatives(show_rows):
+    X, y, names = rows(n_sites=5, m=80, n_ref=80, bad=())
+    bad = names == "site-0"
+    y = np.where(bad, 1 - y, y)
+    sites = sites_of(X, y, names)
+    sites[0] = Joining(sites[0].name, sites[0].rows)
+    options = {"mode": "shared-reference", "show_rows": show_rows}
+    _, sources = federated((X, y, names), classifier(), LocalCarrier(sites), **options)
+    assert list(sources.facts.left_out) == ["site-0"]
+    assert "what its own derivatives lead to" in sources.facts.left_out["site-0"]
+    # What it says its rows counted for is not looked at either.
+    found, _ = federated((X, y, names), classifier(), LocalCarrier(sites), guards=False, **options)
+    assert np.isfinite(found.discrepancies_).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "shape", [{"m": 22, "d": 15, "n_ref": 25}, {"m": 22, "d": 2, "n_ref": 300}, {"classes": 4}]
+)
+def test_honest_joint_models_pass(shape, seed):
+    pool = rows(n_sites=3, seed=seed, **shape)
+    _, sources = federated(pool, classifier(), mode="shared-reference")
+    assert not sources.facts.left_out

@@ -90,7 +90,8 @@ def test_plug_in_by_gradients_is_the_central_value(classes):
     np.testing.assert_allclose(found.discrepancies_, exact.discrepancies_, atol=1e-6)
     asked = [made.questions for made in sources.facts.rounds]
     assert asked.count(("square-gradients",)) >= 2
-    assert asked.count(("losses",)) == 1
+    # In the same round as the losses, what training needs.
+    assert asked.count(("losses", "derivatives")) == 1
 
 
 def test_plug_in_by_gradients_for_regression():
@@ -127,18 +128,37 @@ def test_the_reference_rows_stay_here_unless_they_are_shared():
                     self.sent += [array.numpy().ravel() for array in record.values()]
             return self.carrier.exchange(messages, timeout)
 
-    def sent(mode):
+    def sent(mode, **options):
         spy = Spy(LocalCarrier(sites_of(*pool)))
-        model, _ = federated(pool, classifier(), carrier=spy, mode=mode)
+        model, _ = federated(pool, classifier(), carrier=spy, mode=mode, **options)
         # The map of the features is public: rows would travel mapped.
         low, high = model.feature_range_
         centre, scale = (low + high) / 2, (high - low) / 200
         mapped = (own - centre) / scale
-        first = mapped[:, 0]  # of every row; rows are sent as a whole or not at all
-        return any(np.isclose(numbers[:, None], first).sum() > 10 for numbers in spy.sent)
+        found = np.concatenate(spy.sent)
+        return [bool(np.isclose(found, row[0], rtol=1e-9, atol=0).any()) for row in mapped]
 
-    assert sent("shared-reference")
-    assert not sent("models-only")
+    assert all(sent("shared-reference"))
+    assert not any(sent("models-only"))
+    assert sent("shared-reference", show_rows=45) == [True] * 45 + [False] * 15
+
+
+def test_some_rows_of_the_reference_stand_for_all():
+    pool = POOLS["two classes"]
+    exact = in_memory(pool, classifier())
+    found, sources = federated(pool, classifier(), mode="shared-reference", show_rows=45)
+    assert total_variation(exact, found) < 0.1
+    assert "45 rows of the reference stand for all" in sources.facts.rule
+    # Quantities are told by moments: no row is shown for them.
+    pool = rows(classes=0)
+    exact = in_memory(pool, regressor())
+    found, _ = federated(pool, regressor(), mode="shared-reference", show_rows=10)
+    np.testing.assert_allclose(found.source_weights_, exact.source_weights_, atol=1e-8)
+
+
+def test_too_few_rows_to_show_are_told_in_a_sentence():
+    with pytest.raises(ValueError, match="1 rows of the reference are too few to be shown"):
+        federated(rows(), classifier(), mode="shared-reference", show_rows=1)
 
 
 def test_the_model_is_the_one_everybody_else_gets(tmp_path):
@@ -159,6 +179,8 @@ def test_the_model_is_the_one_everybody_else_gets(tmp_path):
         ({"least_sites": 0}, "least_sites"),
         ({"timeout": 0}, "timeout"),
         ({"size_cap": 0.5}, "size_cap"),
+        ({"show_rows": 10}, "show_rows"),
+        ({"show_rows": 10**6, "mode": "shared-reference"}, "show_rows"),
     ],
 )
 def test_wrong_options_are_refused_in_a_sentence(options, word):

@@ -144,13 +144,15 @@ class Site:
             raise Refusal("bad-question")
         if isinstance(found, Description):  # told as it is, with what is added to all else
             return wire.pack(replace(found, noise=np.array([self.policy.noise])), question)
-        return wire.pack(self._protected(found), question)
+        return wire.pack(self._protected(found, message, content), question)
 
-    def _protected(self, found: Any) -> Any:
+    def _protected(self, found: Any, message: Any, content: RecordDict) -> Any:
         """Clip, add noise, and keep numbers in the range that they have by nature."""
         if not (self.policy.clip or self.policy.noise):
             return found
-        return into_range(wire.map_arrays(found, lambda arrays: protect(arrays, self.policy)))
+        moved = wire.map_arrays(found, lambda arrays: protect(arrays, self.policy))
+        setup: Setup = wire.unpack(content, SETUP, SETUP_CLASSES)
+        return into_range(moved, message, setup.longest)
 
 
 def _questions_in(content: RecordDict) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.core.by_rounds import MOST_ROUNDS
+from sourcewise.core.by_rounds import MOST_ROUNDS, RoundsFamily
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
-from sourcewise.core.discrepancy.combined import LookQuestion
+from sourcewise.core.discrepancy.combined import LookAnswer, LookQuestion
 from sourcewise.core.discrepancy.cross_fit import CrossFitQuestion
 from sourcewise.core.discrepancy.features import FeatureMessage
 from sourcewise.core.discrepancy.local_exchange import LocalAnswer, LocalQuestion
@@ -19,7 +19,7 @@ from sourcewise.core.discrepancy.moments import Moments
 from sourcewise.core.discrepancy.permutation import PermutationQuestion, PValues
 from sourcewise.core.discrepancy.plug_in import PlugInAnswer, PlugInQuestion
 from sourcewise.core.discrepancy.plug_in_queries import find_by_gradients
-from sourcewise.core.discrepancy.pull import PullAnswer, PullQuestion
+from sourcewise.core.discrepancy.pull import PullMessage, PullQuestion
 from sourcewise.core.discrepancy.quadratic_pull import quadratic_joint_models
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.engine import Question
@@ -29,7 +29,14 @@ from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, der
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.core.sparse_rows import SparseRows
-from sourcewise.engines.flower.guards import contradictions, copies, other_answers
+from sourcewise.engines.flower.guards import (
+    JOINED,
+    MISJOINED,
+    contradictions,
+    copies,
+    misjoined,
+    other_answers,
+)
 from sourcewise.engines.flower.modes import Mode
 from sourcewise.engines.flower.questions import (
     DerivativesMessage,
@@ -49,6 +56,9 @@ TOO_WIDE = (
     "{outputs} outputs times {features} features are too many for curvatures to travel "
     "({entries} numbers a model, at most {most}); leave columns out, or use fewer classes."
 )
+FEW_SHOWN = (
+    "{rows} rows of the reference are too few to be shown: some of its folds have none of them."
+)
 NOISY_ROUNDS = 2
 MOST_CURVATURE = 4_000_000  # entries of one matrix of curvature
 
@@ -66,6 +76,8 @@ class FlowerEngine:
     sizes : array of shape (n_sources,)
         Rows that each site counts for.
     guards : bool
+    show_rows : int, optional
+        Of the reference, in the mode "shared-reference"; without it all.
     """
 
     def __init__(
@@ -76,6 +88,7 @@ class FlowerEngine:
         exact_selection: bool,
         sizes: FloatArray,
         guards: bool,
+        show_rows: int | None = None,
     ):
         if isinstance(probe.X, SparseRows):
             raise ValueError(NO_SPARSE)
@@ -84,11 +97,17 @@ class FlowerEngine:
         self.sizes = sizes
         self.row_counts = np.maximum(np.round(sizes), 1).astype(np.intp)
         self.n_classes = probe.n_classes
-        self.guards = guards
+        self.guards, self.show_rows = guards, show_rows
         self.noise = np.array([float(session.described[n].noise[0]) for n in self.names])
         self._probe = probe
+        self._family: LinearFamily | None = None
         self._judged: QuadraticSources | None = None
         self._pilots: QuadraticSources | MomentSources | None = None
+
+    def learner(self, family: LinearFamily) -> RoundsFamily:
+        """Return the learner that asks in few rounds."""
+        self._family = family
+        return RoundsFamily(family, self)
 
     # -- what every engine answers -----------------------------------------------------------
 
@@ -153,23 +172,27 @@ class FlowerEngine:
             )
         reference = question.reference
         message = question.message
-        if not self.mode.shares_rows:
+        if not self.mode.shares_rows or self.show_rows is not None:
             message = replace(message, features=_without_rows(message.features))
         messages = [message, self._pilot_message(reference.rows, _learner(reference))]
-        if self.mode.shares_rows:
-            messages.append(PullQuestion(reference).message)
-        for i, answers in zip(asked, self._send(messages, asked), strict=True):
-            yield np.array([i]), question.judge(self._as_counted(answers[0], i))
+        if self.mode.shares_rows and self.n_classes:
+            messages.append(self._shown(PullQuestion(reference)))
+        for i, (answer, *_) in zip(asked, self._send(messages, asked), strict=True):
+            # All rows of a site count alike, so that their number says how concentrated they are.
+            used = np.minimum(self._claimed(i), message.features.most_rows)
+            features = replace(answer.features, concentration=1.0 / used)
+            counted = self._as_counted(replace(answer, features=features), i)
+            yield np.array([i]), question.judge(counted)
 
     def _pulls(self, question: PullQuestion, asked: list[int]) -> Iterator[tuple[IntArray, Any]]:
-        if self.mode.shares_rows:
-            yield from self._plainly(question, question.message, asked)
-            return
         reference = question.reference
         pilots = self.pilots(reference.rows, _learner(reference))
         if isinstance(pilots, MomentSources):
             answer = pilots.joint_models(question.message)
             yield np.arange(len(self.names)), question.judge(answer)
+            return
+        if self.mode.shares_rows:
+            yield from self._claimed_pulls(question, pilots, asked)
             return
         k = int(np.argmin(np.abs(np.log(_learner(reference).settings / reference.setting))))
         penalty = self._penalty(_learner(reference))
@@ -190,6 +213,56 @@ class FlowerEngine:
             answer = quadratic_joint_models(reference, around, penalty)
             yield np.array([i]), question.judge(answer)
 
+    def _claimed_pulls(
+        self, question: PullQuestion, pilots: QuadraticSources, asked: list[int]
+    ) -> Iterator[tuple[IntArray, Any]]:
+        """Judge joint models that sites have found, if they go with their derivatives."""
+        reference = question.reference
+        message = self._shown(question)
+        answers = [answer for (answer,) in self._send([message], asked)]
+        if self.guards:
+            weights, wrong = self._shown_weights(question), {}
+            penalty = self._penalty(_learner(reference))
+            for i, answer in zip(asked, answers, strict=True):
+                size = min(float(self._claimed(i)[0]), message.size)
+                noise = float(self.noise[i])
+                off = misjoined(
+                    answer.models, pilots.some([i]), reference, weights, size, penalty, noise
+                )
+                if off > JOINED:
+                    wrong[self.names[i]] = MISJOINED.format(ratio=off)
+            self.session.leave_out(wrong)
+        for i, answer in zip(asked, answers, strict=True):
+            sizes = np.minimum(self.sizes[[i]], message.size)
+            yield np.array([i]), question.judge(replace(answer, sizes=sizes))
+
+    def _shown(self, question: PullQuestion) -> PullMessage:
+        """Return the message with the rows of the reference that may be shown."""
+        if self.show_rows is None:
+            return question.message
+        shared = question.message.shared
+        shown = slice(0, self.show_rows)
+        weights = self._shown_weights(question)[shown]
+        return replace(
+            question.message,
+            shared=replace(shared, X=shared.X[shown], y=shared.y[shown], weights=weights),
+        )
+
+    def _shown_weights(self, question: PullQuestion) -> FloatArray:
+        """Weights of the reference's rows in joint models; those shown stand for the others."""
+        weights = question.message.shared.weights
+        if self.show_rows is None:
+            return weights
+        kept = weights.copy()
+        kept[self.show_rows :] = 0.0
+        if not kept.any(axis=0).all():
+            raise ValueError(FEW_SHOWN.format(rows=self.show_rows))
+        return np.asarray(kept * (weights.sum(axis=0) / kept.sum(axis=0)))
+
+    def _claimed(self, site: int) -> FloatArray:
+        """Rows that a site says it has."""
+        return self.session.described[self.names[site]].sizes
+
     def _separate(
         self, question: PlugInQuestion, asked: list[int]
     ) -> Iterator[tuple[IntArray, Any]]:
@@ -206,8 +279,11 @@ class FlowerEngine:
             return [found[name][0].gradients[0] for name in names]
 
         models = find_by_gradients(question.message, self.n_classes, len(asked), gradients)
+        # In the same round, what training will want next.
+        assert self._family is not None
+        then = self._pilot_message(question.reference, self._family)
         losses = self.session.ask(
-            {n: [LossesMessage(m)] for n, m in zip(names, models, strict=True)}
+            {n: [LossesMessage(m), then] for n, m in zip(names, models, strict=True)}
         )
         for i, name, of_site in zip(asked, names, models, strict=True):
             yield np.array([i]), question.judge(PlugInAnswer(of_site[None], losses[name][0]))
@@ -217,10 +293,8 @@ class FlowerEngine:
         size = self.sizes[[site]]
         if isinstance(answer, LocalAnswer):
             return replace(answer, sizes=size)
-        if hasattr(answer, "local"):
+        if isinstance(answer, LookAnswer):
             return replace(answer, local=replace(answer.local, sizes=size))
-        if isinstance(answer, PullAnswer):
-            return replace(answer, sizes=np.minimum(answer.sizes, size))
         return answer
 
     # -- training ----------------------------------------------------------------------------

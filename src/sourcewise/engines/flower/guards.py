@@ -3,29 +3,41 @@
 Numbers have ranges that they cannot leave, whatever the rows are: a mean loss lies between 0 and 1,
 a covariance within the product of two standard deviations, a curvature is positive. Sites whose
 owners add noise bring their answers back into these ranges; whoever sends others is left out.
+
+What was asked tells more: labels vary no more than classes or cut-off targets can, rows are no
+longer than mapped ones, and a site's second moments have to go with their product with the
+reference's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
 
 from sourcewise.core.data import FloatArray
-from sourcewise.core.discrepancy.agreement import AgreementAnswer
-from sourcewise.core.discrepancy.features import FeatureAnswer
+from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementMessage
+from sourcewise.core.discrepancy.features import FeatureAnswer, FeatureMessage
+from sourcewise.core.discrepancy.local import Sample
 from sourcewise.core.discrepancy.local_exchange import LocalAnswer
 from sourcewise.core.discrepancy.moments import Moments
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.separation import LossMoments
+from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources
-from sourcewise.engines.flower.wire import BadMessage
+from sourcewise.core.source_weights import GivenWeights
+from sourcewise.engines.flower.wire import BadMessage, field_names, is_record
 
 CONTRADICTION = (
     "what it says in training contradicts what it said before ({ratio:.1f} times what its own "
     "curvature allows)"
+)
+MISJOINED = (
+    "the models that it says it has fitted to its rows and the reference's are not what its own "
+    "derivatives lead to ({ratio:.1f} times what its curvature allows)"
 )
 OTHER_ANSWER = "it answers the same question otherwise than before"
 COPY_OF_SITE = "its answers are those of {other!r}, but for less than chance would make of them"
@@ -38,13 +50,17 @@ ROUNDING = 1e-6
 # Honest sites of few rows and many features missed it by up to 2.8 times the change, flipped labels
 # by 5.6 times and more (docs/threats.md).
 CURVED = 4.0
+# The same for joint models around the reference's own: honest sites missed by up to 0.7 times,
+# sites that had fitted the reference's rows alone by 1.5 times and more.
+JOINED = 1.0
 # Chance below which two sites, or a site and the reference, are too much alike to be two samples.
 ALIKE = 1e-9
 SAME_ANSWER = 1e-6
 NOISE_FLOOR = 1e-3  # of a gradient, below which a change cannot be told from rounding or noise
 
 INFINITE = float("inf")
-RANGES: dict[type, dict[str, tuple[float, float]]] = {
+Range = tuple[Any, Any]
+RANGES: dict[type, dict[str, Range]] = {
     LocalAnswer: {
         "sizes": (0.0, INFINITE),
         "means": (0.0, 1.0),
@@ -55,50 +71,125 @@ RANGES: dict[type, dict[str, tuple[float, float]]] = {
         "own": (0.0, 1.0),
         "masses": (0.0, 1.0),
     },
+    Sample: {"mean": (0.0, 1.0), "square": (0.0, INFINITE), "size": (1.0, INFINITE)},
     AgreementAnswer: {"variances": (0.0, INFINITE), "errors": (0.0, INFINITE)},
-    FeatureAnswer: {"concentration": (0.0, 1.0)},
+    FeatureAnswer: {
+        "concentration": (0.0, 1.0),
+        "own": (0.0, INFINITE),
+        "cross": (0.0, INFINITE),
+    },
     LossMoments: {"mean": (0.0, INFINITE), "variance": (0.0, INFINITE)},
     Moments: {"square": (0.0, INFINITE)},
 }
+UNBIASED = 3.0  # most that an unbiased variance is more than one around the rows' own mean
+SLACK = 1e-3  # of a range, for rows in single precision
 
 
-def check_ranges(answer: Any) -> None:
-    """Refuse numbers that no rows could have led to."""
-    for part in _parts(answer):
-        for name, (low, high) in RANGES.get(type(part), {}).items():
+def check_ranges(answer: Any, message: Any = None, longest: float = INFINITE) -> None:
+    """Refuse numbers that no rows could have led to.
+
+    Parameters
+    ----------
+    answer : dataclass
+    message : dataclass, optional
+        What was asked.
+    longest : float
+        Squared length that no mapped row exceeds.
+    """
+    for part, asked in _parts(answer, message):
+        for name, (low, high) in _ranges_of(part, asked, longest):
             values = np.asarray(getattr(part, name))
-            out = (values < low - ROUNDING) | (values > high + ROUNDING)
+            slack = ROUNDING + SLACK * np.abs(np.where(np.isfinite(high), high, 0.0))
+            out = (values < low - slack) | (values > high + slack)
             if out.any():
                 raise BadMessage(OUT_OF_RANGE.format(name=repr(name), value=values[out].flat[0]))
         for matrices in _curvatures(part):
             _check_curvature(matrices)
 
 
-def into_range(answer: Any) -> Any:
+def into_range(answer: Any, message: Any = None, longest: float = INFINITE) -> Any:
     """Bring what noise has moved back to where such numbers can be."""
-    if not is_dataclass(answer) or isinstance(answer, type):
+    if not is_record(answer):
         return answer
-    changed: dict[str, Any] = {}
-    for field in fields(answer):
-        value = getattr(answer, field.name)
-        if is_dataclass(value):
-            changed[field.name] = into_range(value)
-    for name, (low, high) in RANGES.get(type(answer), {}).items():
-        changed[name] = np.clip(getattr(answer, name), low, high)
-    if isinstance(answer, Derivatives):
-        changed["hessians"] = _nearest_curvature(answer.hessians)
-    if isinstance(answer, Moments):
-        changed["gram"] = _nearest_curvature(answer.gram)
-    return replace(answer, **changed)
+    found: Any = answer
+    for name in field_names(type(answer)):
+        value = getattr(answer, name)
+        if is_record(value):
+            asked = getattr(message, name, None)
+            found = _with(found, name, into_range(value, asked, longest))
+    for _ in range(2):  # what one number allows another depends on where it has been brought
+        for name, (low, high) in _ranges_of(found, message, longest):
+            found = _with(found, name, np.clip(getattr(found, name), low, high))
+    if isinstance(found, Derivatives):
+        found = replace(found, hessians=_nearest_curvature(found.hessians))
+    if isinstance(found, Moments):
+        found = replace(found, gram=_nearest_curvature(found.gram))
+    return found
 
 
-def _parts(answer: Any) -> list[Any]:
-    """Return the answer and all the dataclasses that it is made of."""
-    if not is_dataclass(answer):
+def _with(record: Any, name: str, value: Any) -> Any:
+    if is_dataclass(record) and not isinstance(record, type):
+        return replace(record, **{name: value})
+    return record._replace(**{name: value})
+
+
+def _parts(answer: Any, message: Any) -> list[tuple[Any, Any]]:
+    """Return the answer and all the records that it is made of, with what was asked."""
+    if not is_record(answer):
         return []
-    found = [answer]
-    for field in fields(answer):
-        found += _parts(getattr(answer, field.name))
+    found = [(answer, message)]
+    for name in field_names(type(answer)):
+        found += _parts(getattr(answer, name), getattr(message, name, None))
+    return found
+
+
+def _ranges_of(part: Any, asked: Any, longest: float) -> list[tuple[str, Range]]:
+    found = list(RANGES.get(type(part), {}).items())
+    if isinstance(part, AgreementAnswer) and isinstance(asked, AgreementMessage):
+        found += _agreement_ranges(part, asked)
+    if isinstance(part, FeatureAnswer) and isinstance(asked, FeatureMessage):
+        found += _feature_ranges(part, asked, longest)
+    return found
+
+
+def _agreement_ranges(part: AgreementAnswer, asked: AgreementMessage) -> list[tuple[str, Range]]:
+    """By Cauchy and Schwarz: a covariance is within the product of the standard deviations."""
+    most = UNBIASED * (1.0 if asked.n_classes else asked.farthest**2)  # variance of the outcomes
+    found: list[tuple[str, Range]] = []
+    if asked.n_classes:  # probabilities and indicators of the classes
+        found = [("variances", (0.0, UNBIASED)), ("errors", (0.0, UNBIASED))]
+    reach = np.sqrt(most * np.maximum(part.variances, 0.0))
+    return [*found, ("values", (-reach, reach))]
+
+
+def _feature_ranges(
+    part: FeatureAnswer, asked: FeatureMessage, longest: float
+) -> list[tuple[str, Range]]:
+    r"""Bound the norm of a site's second moments and their product with the reference's.
+
+    With :math:`G` the site's and :math:`T` the reference's, rows of squared length :math:`r` at
+    most and the sum of squared shares :math:`c`, the norm from pairs of different rows :math:`u`
+    has :math:`\|G\|^2 \le (1 - c) u + c r^2`, so that
+
+    .. math:: \langle G, T \rangle^2 \le \|T\|^2 ((1 - c) u + c r^2), \qquad
+              (1 - c) u \le (\operatorname{tr} G)^2
+              \le \big(\langle G, T \rangle / \lambda_{\min}(T)\big)^2 .
+    """
+    moments = np.asarray((asked.X * asked.shares[:, None]).T @ asked.X, dtype=np.float64)
+    least = float(np.linalg.eigvalsh(moments)[0])
+    kept = np.clip(1.0 - part.concentration, 0.0, 1.0)
+    whole = kept * np.maximum(part.own, 0.0)
+    if np.isfinite(longest):
+        whole = whole + np.clip(part.concentration, 0.0, 1.0) * longest**2
+    else:
+        whole = np.full_like(part.own, INFINITE)
+    found: list[tuple[str, Range]] = [
+        ("cross", (0.0, np.sqrt(np.sum(moments**2) * whole))),
+        ("own", (0.0, longest**2 if np.isfinite(longest) else INFINITE)),
+    ]
+    if least > ROUNDING * np.abs(moments).max():
+        trace = np.maximum(part.cross, 0.0) / least
+        found.append(("own", (0.0, trace**2 / np.maximum(kept, ROUNDING))))
     return found
 
 
@@ -182,6 +273,62 @@ def _missed(
     missed = float(np.linalg.norm(changed - expected))
     least = NOISE_FLOOR + noise * len(changed) ** 0.5 * (1.0 + float(np.linalg.norm(off[nearest])))
     return float(missed / max(float(np.linalg.norm(expected)), least))
+
+
+def misjoined(
+    models: FloatArray,
+    pilots: QuadraticSources,
+    reference: ReferenceModels,
+    weights: FloatArray,
+    size: float,
+    penalty: FloatArray,
+    noise: float = 0.0,
+) -> float:
+    """By how much joint models miss the minimum of what they are said to minimise.
+
+    At the minimum the gradient of the whole vanishes; a site's part of it is what the site has said
+    around the nearest of the reference's models. What it misses is measured as in `contradictions`.
+
+    Parameters
+    ----------
+    models : array of shape (n_models, n_outputs, n_features)
+        That one site has sent.
+    pilots : QuadraticSources
+        That site alone.
+    reference : ReferenceModels
+    weights : array of shape (n_reference_rows, n_models)
+        Of the reference's rows in each joint model.
+    size : float
+        That the site's rows count for.
+    penalty : array of shape (n_features,)
+    noise : float
+    """
+    n_models, n_outputs, d = models.shape
+    points = np.ascontiguousarray(models.transpose(2, 0, 1), dtype=np.float64)
+    found: list[float] = []
+    for p, point in enumerate(pilots.points):
+        problem = GridProblem(
+            sources=pilots.near(p),
+            reference=reference.rows,
+            weights=GivenWeights(np.full((1, n_models), size)),
+            reference_weights=np.ones(n_models),
+            C=np.full(n_models, reference.setting),
+            fold=np.arange(n_models),
+            reference_shares=weights.T,
+            penalty=penalty,
+        )
+        data = GridGradients(problem)(points, np.arange(n_models)).value
+        whole = data.transpose(1, 2, 0) + models * penalty / reference.setting
+        off = (models - point).reshape(n_models, -1)
+        hessian = pilots.known.hessians[0, p]
+        expected = float(np.linalg.norm(off @ hessian))
+        wide = float(n_outputs * d) ** 0.5
+        least = NOISE_FLOOR + noise * wide * (
+            1.0 + float(np.linalg.norm(off, axis=1).max()) + float(np.linalg.norm(hessian))
+        )
+        missed = float(np.linalg.norm(whole)) / size
+        found.append(missed / max(expected, least * n_models**0.5))
+    return min(found)
 
 
 def other_answers(

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+SOME_SHOWN = (
+    "approximate: in the pull {rows} rows of the reference stand for all of them, all else in the "
+    "discrepancies is exact"
+)
+
 
 @dataclass(frozen=True)
 class Mode:
@@ -22,15 +27,16 @@ class Mode:
     shares_rows: bool
     measured: str
 
-    def rule(self, exact_selection: bool) -> str:
-        """Say what is exact and what is approximate."""
+    def rule(self, exact_selection: bool, shown: int | None = None) -> str:
+        """Say what is exact and what is approximate; ``shown`` rows of the reference were shown."""
+        measured = self.measured if shown is None else SOME_SHOWN.format(rows=shown)
         chosen = (
             "the trade-off is chosen exactly"
             if exact_selection
             else "approximate: the trade-off is chosen with each site's loss to second order "
             "around the reference's models (exact for regression)"
         )
-        return f"{self.measured}; {chosen}; the final model is trained exactly"
+        return f"{measured}; {chosen}; the final model is trained exactly"
 
 
 MODES = {

@@ -43,6 +43,7 @@ sites = {sites}               # no result from fewer sites than this
 wait = 60.0             # seconds to wait for them
 timeout = 600.0         # seconds a site has for an answer
 exact-selection = false # true asks for every gradient: dozens of rounds, or hundreds
+show-rows = 0           # mode "shared-reference": only the first so many trusted rows; 0 for all
 seed = 0
 """
 

@@ -77,6 +77,7 @@ class RunSettings:
     wait: float = 60.0
     timeout: float = 600.0
     exact_selection: bool = False
+    show_rows: int = 0
     seed: int = 0
 
     @classmethod
@@ -189,6 +190,7 @@ def run_server(carrier: Carrier, settings: RunSettings) -> TableModel:
         table=rules,
         least_sites=settings.sites,
         timeout=settings.timeout,
+        show_rows=settings.show_rows or None,
         on_round=_tell,
         on_expected=_warn,
     )

@@ -94,6 +94,7 @@ class Session:
         self._answers: dict[tuple[str, str], Any] = {}
         self._setup: dict[str, Any] = {}
         self._probe: SourceData | None = None
+        self._longest = float("inf")
         self._like: dict[int, tuple[Any, Any]] = {}
 
     @property
@@ -106,6 +107,7 @@ class Session:
     def begin(self, setup: Setup, probe: SourceData, reference: object) -> None:
         """Tell the sites the rules and ask who they are; ``probe`` shows what answers look like."""
         packed = wire.pack(setup, SETUP)
+        self._longest = setup.longest
         known = bool(self._setup) and _digest(packed) == _digest(self._setup)
         self._probe = probe
         if known:
@@ -237,7 +239,10 @@ class Session:
             return [BAD_ANSWER.format(why=error)] * len(asked)
         if name is not None and _name_in(reply) != name:
             return [OTHER_NAME.format(found=_name_in(reply))] * len(asked)
-        return [_read_one(reply, m, like) for m, like in zip(asked, expected, strict=True)]
+        return [
+            _read_one(reply, m, like, self._longest)
+            for m, like in zip(asked, expected, strict=True)
+        ]
 
     def _expected(self, message: Any) -> Any:
         """Return what an answer looks like: that of the reference's own rows."""
@@ -248,7 +253,7 @@ class Session:
         return self._like[key][1]
 
 
-def _read_one(reply: RecordDict, message: Any, expected: Any) -> Any:
+def _read_one(reply: RecordDict, message: Any, expected: Any, longest: float) -> Any:
     question = name_of(message)
     try:
         refused = _refusal(reply, question)
@@ -256,7 +261,7 @@ def _read_one(reply: RecordDict, message: Any, expected: Any) -> Any:
             return refused
         answer = wire.unpack(reply, question, TRAVELLERS)
         wire.check_like(answer, expected, question)
-        check_ranges(answer)
+        check_ranges(answer, message, longest)
     except (wire.BadMessage, TypeError, AttributeError, KeyError) as error:
         return BAD_ANSWER.format(why=str(error).rstrip("."))
     return answer

@@ -65,6 +65,13 @@ class Setup:
     rules: RowRules
     table: TableRules | None
 
+    @property
+    def longest(self) -> float:
+        """Squared length that no mapped row exceeds."""
+        features = self.rules.features
+        limits = np.broadcast_to(features.limit, self.rules.n_features)
+        return float(np.sum(np.square(limits, dtype=np.float64)) + features.constant)
+
     def apply(self, X: np.ndarray, y: np.ndarray, name: str) -> SourceData:
         """Check, map and count a site's rows."""
         rules = self.rules

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.core.by_rounds import RoundsFamily
 from sourcewise.core.data import SourceData
 from sourcewise.core.engine import OpenSources, TrustedRows
 from sourcewise.engines.flower.carriers import Carrier, GridCarrier
@@ -20,6 +19,10 @@ from sourcewise.estimators.row_rules import RowRules
 
 BAD_MODE = "mode must be one of {known}; got {value!r}."
 BAD_NUMBER = "{name} must be {what}; got {value!r}."
+BAD_SHOWN = (
+    "show_rows goes with mode='shared-reference' and is between 1 and the reference's {rows} rows; "
+    "got {value!r} with mode={mode!r}."
+)
 
 TIMEOUT = 600.0
 SIZE_CAP = 2.0  # in units of the median site
@@ -112,6 +115,9 @@ class FlowerSources:
         With fewer usable sites there is no model, but a sentence.
     timeout : float
         Seconds that a site has for an answer.
+    show_rows : int, optional
+        In the mode "shared-reference" only the first so many rows of ``X`` are shown to the sites,
+        and stand for all of them in the joint models. These are judged on all rows.
     on_round : callable, optional
         Told every `Round`, for progress.
     on_expected : callable, optional
@@ -160,6 +166,7 @@ class FlowerSources:
         guards: bool = True,
         least_sites: int = 1,
         timeout: float = TIMEOUT,
+        show_rows: int | None = None,
         on_round: Callable[[Round], None] | None = None,
         on_expected: Callable[[int], None] | None = None,
     ):
@@ -173,10 +180,14 @@ class FlowerSources:
             raise ValueError(
                 BAD_NUMBER.format(name="size_cap", what="None or at least 1", value=size_cap)
             )
+        shown = len(y) if show_rows is None else show_rows
+        if not 1 <= shown <= len(y) or (show_rows is not None and mode != "shared-reference"):
+            raise ValueError(BAD_SHOWN.format(rows=len(y), value=show_rows, mode=mode))
         carrier: Carrier = grid if hasattr(grid, "exchange") else GridCarrier(grid)
         self.X, self.y, self.table = X, y, table
         self.mode: Mode = MODES[mode]
         self.exact_selection, self.size_cap, self.guards = exact_selection, size_cap, guards
+        self.show_rows = show_rows
         self.session = Session(carrier, timeout, least_sites, on_round, on_expected)
         self._engine: FlowerEngine | None = None
 
@@ -189,11 +200,15 @@ class FlowerSources:
         probe = self._probe(rules)
         self.session.begin(Setup(rules, self.table), probe, rules.reference)
         self._engine = engine = FlowerEngine(
-            self.session, probe, self.mode, self.exact_selection, self._sizes(), self.guards
+            self.session,
+            probe,
+            self.mode,
+            self.exact_selection,
+            self._sizes(),
+            self.guards,
+            self.show_rows,
         )
-        return OpenSources(
-            engine, engine.names, learner=lambda family: RoundsFamily(family, engine)
-        )
+        return OpenSources(engine, engine.names, learner=engine.learner)
 
     def _probe(self, rules: RowRules) -> SourceData:
         X, y = np.asarray(self.X), np.asarray(self.y)
@@ -227,7 +242,7 @@ class FlowerSources:
         capped = {n: float(c) for n, c, s in zip(names, claimed, counted, strict=True) if c > s}
         return FederatedFacts(
             self.mode.name,
-            self.mode.rule(self.exact_selection),
+            self.mode.rule(self.exact_selection, self.show_rows),
             tuple(session.rounds),
             {**session.left_out, **{f"node {node}": TOO_LATE for node in session.late()}},
             capped,

@@ -61,9 +61,9 @@ def pack(message: Any, name: str) -> dict[str, Any]:
 
 def _take_apart(value: Any, path: str, parts: Parts) -> None:
     value = getattr(value, "travels_as", value)  # learners here may be more than there
-    if _is_record(value):
+    if is_record(value):
         parts.values[path + CLASS] = type(value).__name__
-        for name in _field_names(type(value)):
+        for name in field_names(type(value)):
             _take_apart(getattr(value, name), f"{path}.{name}", parts)
     elif value is None:
         parts.values[path + NOTHING] = True
@@ -82,11 +82,13 @@ def _take_apart(value: Any, path: str, parts: Parts) -> None:
         raise TypeError(f"{type(value).__name__} cannot travel")
 
 
-def _is_record(value: Any) -> bool:
+def is_record(value: Any) -> bool:
+    """Whether a value is made of named parts: a dataclass, or a named tuple."""
     return is_dataclass(value) or (isinstance(value, tuple) and hasattr(value, "_fields"))
 
 
-def _field_names(cls: Any) -> tuple[str, ...]:
+def field_names(cls: Any) -> tuple[str, ...]:
+    """Return the names of the parts."""
     if is_dataclass(cls):
         return tuple(field.name for field in fields(cls) if field.init)
     return tuple(cls._fields)
@@ -179,7 +181,7 @@ def _put_together(path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
 def _make(cls: Any, path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
     hints = typing.get_type_hints(cls)
     values = {}
-    for name in _field_names(cls):
+    for name in field_names(cls):
         value = _put_together(f"{path}.{name}", parts, known)
         values[name] = _checked(value, hints.get(name), f"{path}.{name}")
     return cls(**values)
@@ -210,14 +212,14 @@ def _is_protocol(cls: type) -> bool:
 
 def check_like(found: Any, expected: Any, name: str = "answer") -> None:
     """Refuse an answer that is not built as the expected one, or holds anything but numbers."""
-    if _is_record(expected):
+    if is_record(expected):
         if type(found) is not type(expected):
             raise BadMessage(
                 WRONG_CLASS.format(
                     name=name, found=type(found).__name__, expected=type(expected).__name__
                 )
             )
-        for field in _field_names(type(expected)):
+        for field in field_names(type(expected)):
             check_like(getattr(found, field), getattr(expected, field), f"{name}.{field}")
         return
     if isinstance(expected, np.ndarray):
@@ -252,7 +254,7 @@ def map_arrays(message: Any, change: Any) -> Any:
 
 
 def _classes_of(value: Any, found: dict[str, Any]) -> None:
-    if _is_record(value):
+    if is_record(value):
         found[type(value).__name__] = type(value)
-        for name in _field_names(type(value)):
+        for name in field_names(type(value)):
             _classes_of(getattr(value, name), found)
