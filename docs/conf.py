@@ -41,8 +41,6 @@ suppress_warnings = ["config.cache", "misc.highlighting_failure"]
 
 autosummary_generate = True
 autodoc_typehints = "none"
-# The reference is complete where Flower is not installed; other extras are imported when used.
-autodoc_mock_imports = [] if find_spec("flwr") else ["flwr"]
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = False
