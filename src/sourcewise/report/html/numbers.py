@@ -51,17 +51,17 @@ def percent(value: float, digits: int = 1) -> str:
 
 
 def weight(value: float) -> str:
-    """Write a source's weight; a small one is not shown as none.
+    r"""Write a source's weight; a small one is not shown as none.
 
     Examples
     --------
     >>> from sourcewise.report.html.numbers import weight
     >>> weight(0.0), weight(0.12345), weight(0.0003), weight(1e-9)
-    ('0.0\xa0%', '12.3\xa0%', '0.03\xa0%', '< 0.001\xa0%')
+    ('0.0\xa0%', '12.3\xa0%', '0.03\xa0%', '<\xa00.001\xa0%')
     """
     if value == 0 or value >= 0.0005:
         return percent(value)
-    return f"{100 * value:.1g}{PERCENT}" if value >= 1e-5 else f"< 0.001{PERCENT}"
+    return f"{100 * value:.1g}{PERCENT}" if value >= 1e-5 else f"<\N{NO-BREAK SPACE}0.001{PERCENT}"
 
 
 def p_value(value: float) -> str:
