@@ -52,9 +52,12 @@ def test_a_score_is_expected_to_vary_as_much_as_noise(n_features):
 
 
 def test_the_ends_of_the_grid_lie_two_doublings_beyond():
-    found = doublings_from(np.array([0.0, 1.0, 2.0, 8.0, np.inf]), preferred=2.0)
+    found = doublings_from(np.array([0.0, 1.0, 2.0, 8.0, np.inf]), preferred=2.0, beyond=2.0)
     assert found.tolist() == [-3.0, -1.0, 0.0, 2.0, 4.0]
-    assert doublings_from(np.array([0.0, np.inf]), preferred=2.0).tolist() == [-2.0, 2.0]
+    assert doublings_from(np.array([0.0, np.inf]), preferred=2.0, beyond=2.0).tolist() == [
+        -2.0,
+        2.0,
+    ]
 
 
 def selection(trade_offs, shares):

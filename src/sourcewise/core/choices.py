@@ -1,5 +1,6 @@
 """Every choice that moves the model, in one place: grids, losses, rules and constants.
 
+Only digits are elsewhere: where solvers stop, and which way they take, stands beside them.
 ``benchmarks/accuracy --variants`` measures what each of them is worth; docs/method.md lists them.
 """
 
@@ -36,6 +37,8 @@ class Choices:
         The trade-off that counts most where the data cannot tell.
     doublings : float
         How many doublings from the preferred trade-off make a standard deviation of the prior.
+    end_doublings : float
+        How many doublings beyond the last trade-off between them 0 and infinity count as.
     decades : float
         How many powers of ten from the expected regularisation do.
     joint : float
@@ -58,6 +61,11 @@ class Choices:
     hopeless : float
         While the regularisation is weakened, trade-offs whose log-likelihood has fallen so far
         behind the best are given up.
+    hope : float
+        Unless they are catching up: so many more gains like the last one are thought possible.
+    first_folds : int
+        Folds after which members of an average around an estimator of the user's own are given up
+        that are as far behind: each fold costs fits of theirs.
     as_given : bool
         Leave features as they are and penalise the constant's coefficient; otherwise centre and
         scale them by the reference and leave the constant free.
@@ -69,6 +77,11 @@ class Choices:
     clearly_likelier : float
         Columns that look alike are standardised if this makes the held-out reference rows likelier
         by so much, in units of log-likelihood.
+    judged_folds : int
+        Folds that this likelihood is found by: each costs a grid of fits, twice.
+    judged_rows : int
+        Most reference rows that it is found by: with more the penalty, and so the scaling, hardly
+        matters.
     largest : float
         Mapped features are cut off there. Beyond lie placeholders such as 1e36, which no arithmetic
         survives, and running numbers of other sources, with which solvers did not get to the end.
@@ -156,9 +169,14 @@ class Choices:
     as_given: bool
     least_pair: float = 0.001
     hopeless: float = 10.0
+    hope: float = 2.0
+    first_folds: int = 2
+    end_doublings: float = 2.0
     smallest_share: float = 0.1
     own_units: float = 5.0
     clearly_likelier: float = 1.0
+    judged_folds: int = 3
+    judged_rows: int = 500
     largest: float = 100.0
     ridge: float = 1e-6
     relative_ridge: float = 0.1

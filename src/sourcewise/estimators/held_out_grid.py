@@ -16,8 +16,6 @@ from sourcewise.estimators.likelihood import (
 )
 from sourcewise.estimators.pool import Pool
 
-HOPE = 2.0  # gains like the last one that a trade-off which is catching up may still make
-
 
 class HeldOutGrid:
     """Scores and losses of held-out rows under all pairs of trade-off and regularisation.
@@ -91,8 +89,9 @@ class HeldOutGrid:
         now, before = (self.evidence[:, j] - self.log_prior[:, j] for j in (k, k - 1))
         gain = np.where(self.alive, now - np.where(np.isfinite(before), before, 0.0), 0.0)
         ahead = self.log_prior[:, k + 1 :].max(axis=1)
-        expected = now + HOPE * np.maximum(gain, 0.0) + ahead
-        self.alive &= expected > self.evidence.max() - self.pool.choices.hopeless
+        choices = self.pool.choices
+        expected = now + choices.hope * np.maximum(gain, 0.0) + ahead
+        self.alive &= expected > self.evidence.max() - choices.hopeless
 
     def mean_losses(self) -> np.ndarray:
         """Mean loss of every pair, (n_trade_offs, n_settings); NaN where it was given up."""

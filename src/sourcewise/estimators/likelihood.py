@@ -45,17 +45,16 @@ def normality(squared_errors: np.ndarray, shares: np.ndarray) -> float:
 def trade_off_prior(pool: Pool, trade_offs: np.ndarray) -> np.ndarray:
     """Logarithm of the prior of each trade-off, up to a constant: normal in its logarithm."""
     choices = pool.choices
-    return np.asarray(
-        -0.5 * (doublings_from(trade_offs, choices.preferred) / choices.doublings) ** 2
-    )
+    found = doublings_from(trade_offs, choices.preferred, choices.end_doublings)
+    return np.asarray(-0.5 * (found / choices.doublings) ** 2)
 
 
-def doublings_from(trade_offs: np.ndarray, preferred: float) -> np.ndarray:
-    """Distance on a scale of powers of two; 0 and infinity lie two doublings beyond the others."""
+def doublings_from(trade_offs: np.ndarray, preferred: float, beyond: float) -> np.ndarray:
+    """Distance on a scale of powers of two; 0 and infinity lie so far beyond the others."""
     inner = (trade_offs > 0) & np.isfinite(trade_offs)
     found = np.log2(np.where(inner, trade_offs, preferred) / preferred)
-    found[trade_offs == 0] = found[inner].min(initial=0.0) - 2.0
-    found[np.isinf(trade_offs)] = found[inner].max(initial=0.0) + 2.0
+    found[trade_offs == 0] = found[inner].min(initial=0.0) - beyond
+    found[np.isinf(trade_offs)] = found[inner].max(initial=0.0) + beyond
     return np.asarray(found)
 
 

@@ -31,7 +31,6 @@ from sourcewise.report.notes import LINEAR, TOLD
 
 DEFAULT_LEARNER = LINEAR
 ALONE, WEIGHTED = "reference only", "weighted sources"
-FIRST_FOLDS = 2  # after which members that are hopeless are given up
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,8 @@ def choose_members(pool: Pool, measured: Measured) -> MemberChoice:
     which = dict(zip((ALONE, WEIGHTED, TOLD), same.reshape(-1, 3).T, strict=True))
     folds = range(len(pool.folds.held_out))
     on_fit = counter("selection", len(which) * len(folds))
-    for some in (folds[:FIRST_FOLDS], folds[FIRST_FOLDS:]):
+    first = pool.choices.first_folds
+    for some in (folds[:first], folds[first:]):
         hopeful = {name: which[name] for name in which if held_out.is_hopeful(name)}
         _ask_estimator(pool, problems, hopeful, some, held_out, on_fit)
     shares = held_out.shares()

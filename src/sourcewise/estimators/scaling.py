@@ -17,8 +17,7 @@ from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import setting_evidence
 
-JUDGED_FOLDS, JUDGED_TOL = 3, 1e-3  # likelihoods are compared to a whole unit
-MOST_JUDGED = 500  # reference rows; with more the penalty, and so the scaling, hardly matters
+JUDGED_TOL = 1e-3  # likelihoods are compared to a whole unit
 
 MakeFamily = Callable[[Choices, int], Family]
 
@@ -46,7 +45,7 @@ def learn_map(
     standard = FeatureMap.from_reference(X, choices, "standard")
     if np.allclose(standard.scale, found.scale):
         return found
-    rows = np.random.default_rng(seed).permutation(len(y))[:MOST_JUDGED]
+    rows = np.random.default_rng(seed).permutation(len(y))[: choices.judged_rows]
     if n_classes and np.bincount(y[rows], minlength=n_classes).min() < 2:
         return found
     quick = replace(choices, n_repeats=1, tol=JUDGED_TOL)
@@ -84,6 +83,6 @@ def _alone(
         choices=choices,
         discrepancy="combined",
         family=family,
-        folds=ReferenceFolds.draw(y if n_classes else None, len(y), JUDGED_FOLDS, 1, seed),
+        folds=ReferenceFolds.draw(y if n_classes else None, len(y), choices.judged_folds, 1, seed),
         scale=1.0 if n_classes else spread(reference.y, choices.far_off),
     )
