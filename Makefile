@@ -5,7 +5,7 @@ export OMP_NUM_THREADS ?= 1
 # Processes of the test suite.
 JOBS ?= 2
 
-.PHONY: demo test test-processes test-oldest lint bench docs dist clean
+.PHONY: demo test test-fast test-oldest lint bench docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/bin/python:
@@ -33,9 +33,9 @@ demo: .venv/.demo-ready
 test: .venv/.dev-ready .venv/.images-ready
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
 
-# Flower's own processes on 127.0.0.1: minutes.
-test-processes: .venv/.dev-ready
-	SOURCEWISE_PROCESSES=1 $(BIN)/python -m pytest tests/engines/flower/test_processes.py
+# For the work at hand: without what starts processes, runs whole studies or every document.
+test-fast: .venv/.dev-ready
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 # The suite on the oldest versions that pyproject.toml allows.
 .venv-oldest/.ready: pyproject.toml tests/oldest.py
