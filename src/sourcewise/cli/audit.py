@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sourcewise.audit import Audit, run_audit
+from sourcewise.audit import Audit, ErrorComparison, run_audit
 from sourcewise.cli import image_options as i
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
@@ -19,6 +19,7 @@ from sourcewise.cli.output import check_output, facts, outputs, plain, print_jso
 from sourcewise.cli.progress_lines import progress_of_cluster
 from sourcewise.progress_bars import progress_bars
 from sourcewise.report.html import render
+from sourcewise.report.html.numbers import in_unit
 from sourcewise.tables.request import ONLY_IN_MEMORY
 from sourcewise.tables.training import read_training
 
@@ -119,10 +120,14 @@ def in_words(result: Audit) -> str:
 def expected_errors(result: Audit) -> list[str]:
     """Return lines with the errors to expect with and without weighted sources."""
     found = result.comparison
-    share = found.measure == "error rate"
+    share = "{:.1%}".format if found.measure == "error rate" else in_unit(_sizes(found))
     lines = [f"Expected {found.measure} ({found.folds}-fold on {found.rows} trusted rows):"]
-    for method in found.methods:
-        numbers = [method.error, method.low, method.high]
-        shown = [f"{v:.1%}" if share else f"{v:.4g}" for v in numbers]
-        lines.append(f"  {method.name:<16}{shown[0]:>8}   (95% interval {shown[1]} to {shown[2]})")
+    rows = [[share(v) for v in (m.error, m.low, m.high)] for m in found.methods]
+    width = max(8, *(len(row[0]) + 2 for row in rows))
+    for method, (error, low, high) in zip(found.methods, rows, strict=True):
+        lines.append(f"  {method.name:<16}{error:>{width}}   (95% interval {low} to {high})")
     return lines
+
+
+def _sizes(found: ErrorComparison) -> list[float]:
+    return [method.error for method in found.methods]
