@@ -6,6 +6,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from flwr.cli.flower_config import parse_superlink_connection
 
 from sourcewise import load
 from sourcewise.cli import main
@@ -28,7 +29,13 @@ def test_init_writes_a_project_that_works(tmp_path, capsys):
     write_table(reference, 0)
     command = ["federated", "init", str(project), "--reference", str(reference)]
     assert main([*command, "--label", "outcome"]) == 0
-    assert "flwr run" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert f"flwr run {project}" in told
+    assert f"FLWR_HOME={project}/flower" in told
+    connections = tomllib.loads((project / "flower" / "config.toml").read_text())["superlink"]
+    name = connections["default"]
+    found = parse_superlink_connection(connections[name], name)  # Flower's own reader
+    assert (found.address, found.insecure) == ("127.0.0.1:8000", True)
     content = tomllib.loads((project / "pyproject.toml").read_text())
     config = content["tool"]["flwr"]["app"]["config"]
     settings = RunSettings.of(config)

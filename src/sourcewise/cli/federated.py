@@ -21,6 +21,19 @@ app = typer.Typer(
 FOLDER_EXISTS = "{path} exists already; name a new folder."
 NO_TABLE = "There is no table {path}; --reference names the rows that you trust."
 NO_FLOWER = "Federated fits need {name}, which is not installed: {how}."
+NEXT = """\
+Project:  {folder}/pyproject.toml       what the server does; edit its configuration
+Site:     {folder}/site.toml            one for each site, kept there by its owner
+Flower:   {folder}/flower/config.toml   where the SuperLink is, for flwr run
+
+Next, with Flower's own programs (between machines, with keys and certificates instead of
+--insecure: docs/federated-administrator.md). At the server:
+  export FLWR_HOME={folder}/flower FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
+  flower-superlink --insecure --host 127.0.0.1 --disable-runtime-dependency-installation
+At each site:
+  flower-supernode --insecure --superlink {address} --node-config "site='site.toml'"
+At the server, once the sites are there:
+  flwr run {folder} --stream"""
 EXAMPLE_REFERENCE = "/path/to/reference.csv"
 
 
@@ -61,7 +74,7 @@ def init(
     Each site reads a CSV or Parquet of its own, by a file that only its owner writes.
     """
     _check_flower()
-    from sourcewise.engines.flower.project import project_files
+    from sourcewise.engines.flower.project import ADDRESS, project_files
 
     if directory.exists():
         raise ValueError(FOLDER_EXISTS.format(path=directory))
@@ -70,13 +83,7 @@ def init(
     table = str(reference.resolve()) if reference is not None else EXAMPLE_REFERENCE
     texts = project_files(table, label, str(directory.resolve()), sites)
     _write_project(directory, texts)
-    print(f"Project:  {directory}/pyproject.toml   what the server does; edit its configuration")
-    print(f"Site:     {directory}/site.toml        one for each site, kept there by its owner")
-    print()
-    print("Next, with flwr's own commands (keys and TLS: docs/federated-administrator.md):")
-    print("  flower-superlink ...                                    at the server")
-    print("  flower-supernode ... --node-config \"site='site.toml'\"   at each site")
-    print(f"  flwr run {directory}")
+    print(NEXT.format(folder=directory, address=ADDRESS))
 
 
 def _check_flower() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from sourcewise.engines.flower.server import FACTS
 RUN_FAILED = "The federated run has failed; the end of its log says: {tail}"
 
 SITES = {"vendor-01": "north", "vendor-02": "south", "vendor-03": "west"}
+WIDTH = 79
 RUN_SECONDS = 900.0  # on a busy machine; a minute or two on an idle one
 
 
@@ -36,6 +38,8 @@ class DemoResult:
     rounds, bytes_down, bytes_up : int
     waited, seconds : float
         For answers, and in all.
+    rule : str
+        What of the weights is exact and what is not.
     """
 
     names: list[str]
@@ -47,6 +51,7 @@ class DemoResult:
     bytes_up: int
     waited: float
     seconds: float
+    rule: str
 
     def __str__(self) -> str:
         """Return a table, and what it has cost."""
@@ -60,6 +65,7 @@ class DemoResult:
             f"three sites, {self.bytes_up / 1e6:.1f} MB received."
         )
         lines.append(f"{self.seconds:.0f} s in all, the start of five processes included.")
+        lines += ["", *textwrap.wrap(f"Federated weights are {self.rule}.", WIDTH)]
         return "\n".join(lines)
 
 
@@ -117,6 +123,7 @@ def run_demo(folder: Path) -> DemoResult:
         facts["bytes_up"],
         facts["seconds"],
         time.monotonic() - begin,
+        facts["rule"],
     )
 
 

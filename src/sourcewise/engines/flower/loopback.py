@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from sourcewise.engines.flower.project import flower_config
 from sourcewise.extras import how_to_install
 
 NOT_INSTALLED = "The program {name} is not beside {python}: {how}."
@@ -86,8 +87,7 @@ class Loopback:
             security += ["--ssl-certfile", str(self.tls.certificate)]
             security += ["--ssl-keyfile", str(self.tls.key), "--enable-supernode-auth"]
             connection = f"root-certificates = '{self.tls.authority}'"
-        text = f"[superlink]\ndefault = '{PROFILE}'\n\n[superlink.{PROFILE}]\n"
-        text += f"address = '{HOST}:{self.port}'\n{connection}\n"
+        text = flower_config(str(self.folder), PROFILE, f"{HOST}:{self.port}", connection)
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
         options = ["--host", HOST, "--port", str(self.port)]
         options += ["--disable-runtime-dependency-installation"]

@@ -98,7 +98,36 @@ QUESTIONS = {
     "cross-fit": "the same, cross-fitted",
 }
 
-IGNORED = "*.csv\n*.parquet\n*.jsonl\nmodel.skops\nreport.*\nfederated.json\n"
+FLOWER_HOME = "flower"  # folder of the project for Flower's own files
+CONNECTION = "sites"
+ADDRESS = "127.0.0.1:8000"  # where a SuperLink listens unless it is told otherwise
+
+FLOWER = """\
+# Where `flwr run` finds the SuperLink. Flower reads this file if the environment says
+#   FLWR_HOME={folder}
+# or copy these lines into ~/.flwr/config.toml.
+[superlink]
+default = "{name}"
+
+[superlink.{name}]
+address = "{address}"
+{security}
+"""
+ON_THIS_MACHINE = """\
+insecure = true  # between machines, delete this line and name the authority's certificate:
+# root-certificates = "/path/to/ca.crt"
+"""
+
+IGNORED = """\
+flower/*
+!flower/config.toml
+*.csv
+*.parquet
+*.jsonl
+model.skops
+report.*
+federated.json
+"""
 
 
 def project_files(
@@ -117,8 +146,16 @@ def project_files(
         f"{PACKAGE}/server.py": SERVER,
         f"{PACKAGE}/client.py": CLIENT,
         "site.toml": site_file(name),
+        f"{FLOWER_HOME}/config.toml": flower_config(
+            f"{output}/{FLOWER_HOME}", CONNECTION, ADDRESS, ON_THIS_MACHINE
+        ),
         ".gitignore": IGNORED,
     }
+
+
+def flower_config(folder: str, name: str, address: str, security: str) -> str:
+    """Return the text of Flower's own configuration: how to get to the SuperLink."""
+    return FLOWER.format(folder=folder, name=name, address=address, security=security.rstrip())
 
 
 def site_file(name: str) -> str:
