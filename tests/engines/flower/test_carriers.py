@@ -143,7 +143,10 @@ def test_server_and_client_apps_fit_what_the_tables_hold(tmp_path, capsys):
     assert model.source_weights_[2] < 0.1 < model.source_weights_[1]
     assert facts["mode"] == "models-only"
     assert facts["rule"].startswith("approximate")
-    assert "approximate" in capsys.readouterr().out
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert any("models-only" in note and facts["rule"] in note for note in report["notes"])
+    for text in (capsys.readouterr().out, (tmp_path / "report.html").read_text()):
+        assert "approximate" in text
     direct = LocalCarrier([Site.of_file(read_site_file(file)) for file in files])
     assert len(direct.nodes()) == 3
 

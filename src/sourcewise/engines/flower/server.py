@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 
-from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, save
+from sourcewise import SourceReport, SourceWeightedClassifier, SourceWeightedRegressor, save
 from sourcewise.engines.flower.carriers import Carrier, GridCarrier
 from sourcewise.engines.flower.session import Round
 from sourcewise.engines.flower.setup import labels_of, learn_table
@@ -205,8 +205,9 @@ def run_server(carrier: Carrier, settings: RunSettings) -> TableModel:
     )
     model.fit_sources(sources)
     fitted = TableModel(settings.label, "site", settings.name).take(preprocessor, model)
-    _write(folder, fitted, sources.facts)
-    print(f"\n{model.report()}\n\n{in_words(sources.facts)}", flush=True)
+    report = report_of(fitted, sources.facts)
+    _write(folder, fitted, report, sources.facts)
+    print(f"\n{report}\n\n{cost_in_words(sources.facts)}", flush=True)
     return fitted
 
 
@@ -219,19 +220,19 @@ def wait_for_sites(carrier: Carrier, least: int, seconds: float) -> None:
         time.sleep(0.2)
 
 
-def in_words(facts: FederatedFacts) -> str:
-    """Say how the fit came about, in a few lines."""
-    lines = [
-        f"Mode {facts.mode}: {facts.rule}.",
+def report_of(fitted: TableModel, facts: FederatedFacts) -> SourceReport:
+    """Return the model's report, which says how the fit came about."""
+    report = fitted.report()
+    new = [note for note in facts.notes if note not in report.notes]
+    return replace(report, notes=(*report.notes, *new))
+
+
+def cost_in_words(facts: FederatedFacts) -> str:
+    """Say what the fit has cost, in a line."""
+    return (
         f"{len(facts.rounds)} rounds, {facts.seconds:.0f} s, {_size(facts.bytes_down)} sent to the "
-        f"sites and {_size(facts.bytes_up)} received.",
-    ]
-    lines += [f"Left out: {name!r}, because {why}." for name, why in facts.left_out.items()]
-    lines += [
-        f"{name!r} says that it has {rows:.0f} rows, and counts for fewer: nobody can check that."
-        for name, rows in facts.capped.items()
-    ]
-    return "\n".join(lines)
+        f"sites and {_size(facts.bytes_up)} received."
+    )
 
 
 def _size(n_bytes: int) -> str:
@@ -275,9 +276,8 @@ def _targets(y: np.ndarray, task: str) -> tuple[np.ndarray, bool]:
     return (y, True) if classes else (y.astype(np.float64), False)
 
 
-def _write(folder: Path, fitted: TableModel, facts: FederatedFacts) -> None:
+def _write(folder: Path, fitted: TableModel, report: SourceReport, facts: FederatedFacts) -> None:
     """Write the model, its report and the facts: all files, or none."""
-    report = fitted.report()
     paths = [folder / name for name in (MODEL, REPORT, PAGE, FACTS)]
     with staged(*paths) as (model, text, page, told):
         save(fitted, model)

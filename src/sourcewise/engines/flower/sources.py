@@ -70,6 +70,19 @@ class FederatedFacts:
     capped: dict[str, float]
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences for a report: what is approximate, who was left out, who was not believed."""
+        return (
+            f"Sites were asked in the mode {self.mode!r}: {self.rule}.",
+            *(f"Left out: {name!r}, because {why}." for name, why in self.left_out.items()),
+            *(
+                f"{name!r} says that it has {rows:.0f} rows, and counts for fewer: nobody can "
+                "check that."
+                for name, rows in self.capped.items()
+            ),
+        )
+
+    @property
     def bytes_down(self) -> int:
         """Bytes sent to all sites together."""
         return sum(r.down for r in self.rounds)
@@ -232,6 +245,11 @@ class FlowerSources:
         """
         weights = dict(zip(model.sources_.tolist(), model.source_weights_, strict=True))
         return {self.session.node_of[n]: float(weights[n]) for n in self.session.names}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the report of a model that was fitted to these sources has to say of them."""
+        return self.facts.notes
 
     @property
     def facts(self) -> FederatedFacts:
