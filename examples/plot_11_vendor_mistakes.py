@@ -54,20 +54,25 @@ with tempfile.TemporaryDirectory() as folder:
 print(audit["verdict"]["sentence"])
 
 # %%
-# For each source that disagrees there is a card: the guess, what it rests on, and what to ask.
-# For Eve, with two mistakes at once, the audit says that it cannot tell.
+# For each source that disagrees there is a card: the guess, what it rests on, and what to ask. Where
+# the rows fit several mistakes, or show two at once as Eve's do, it says that it cannot tell.
 cards = {card["source"]: card for card in audit["set_aside"] + audit["doubted"]}
 for name, card in sorted(cards.items()):
     print(f"{name}: {card['kind']}")
     for sentence in (card["why"], card["question"]):
         print(textwrap.indent(textwrap.fill(sentence, 80), "   "))
-assert {name: cards[name]["kind"] for name in sorted(cards)} == {
+
+# %%
+# It rather says nothing than something wrong.
+right = {
     "Ada": "two classes swapped",
     "Bo": "class relabelled",
     "Cem": "shuffled labels",
     "Dov": "columns permuted",
-    "Eve": "cannot tell",
 }
+told = {name: card["kind"] for name, card in cards.items() if card["kind"] != "cannot tell"}
+assert set(cards) == {"Eve", *right}
+assert len(told) >= 3 and all(right[name] == kind for name, kind in told.items())
 
 # %%
 # How often the labels are what the model expects, beside the same for trusted rows that it has not
