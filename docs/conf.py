@@ -69,7 +69,9 @@ copybutton_prompt_is_regexp = True
 # A script of which something is missing ends with exit code 77, as a program. Here it would end the
 # making of the site: it is shown, but not run.
 ROOT = Path(__file__).parent.parent
-CIFAR = Path(os.environ.get("SOURCEWISE_DATA", ROOT.parent / "shared" / "data"), "cifar10")
+# The scripts cannot find this folder by themselves here: they have no ``__file__``.
+os.environ.setdefault("SOURCEWISE_DATA", str(ROOT.parent / "shared" / "data"))
+CIFAR = Path(os.environ["SOURCEWISE_DATA"], "cifar10")
 NEEDS = {
     "plot_09_pictures": ["torch", "efficientnet_lite_pytorch", CIFAR / "cifar10_test_jpeg.npz"],
     "plot_10_fine_tuning": ["torch", "efficientnet_lite_pytorch", CIFAR / "cifar10_test_jpeg.npz"],
