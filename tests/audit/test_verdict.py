@@ -4,7 +4,7 @@ import pytest
 
 from sourcewise import SourceReport
 from sourcewise.core.discrepancy.result import Witness
-from sourcewise.report.reasons import AGREES, LABELS, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import AGREES, LABELS, REFERENCE, SMALL_REFERENCE, TOO_FEW
 from sourcewise.report.source_report import SourceRow
 from sourcewise.report.verdict import evidence_in_words, verdict
 
@@ -15,6 +15,7 @@ KINDS = {
     "r": (0.0005, LABELS),  # a trace: 0.6 % of what a trusted row counts
     "d": (0.1, LABELS),
     "t": (0.1, TOO_FEW),
+    "w": (0.1, SMALL_REFERENCE),
 }
 
 
@@ -42,6 +43,13 @@ def said(letters):
             "little and count for less.",
         ),
         ("s", "The only source does not agree with your reference; 1 is set aside."),
+        (
+            "atww",
+            "1 of 4 sources agrees with your reference; 1 is too small to tell; for 2 your "
+            "reference is too small to tell.",
+        ),
+        ("t", "The only source is too small to tell whether it agrees with your reference."),
+        ("w", "Your reference is too small to tell whether the only source agrees with it."),
         ("", "There is no source besides your reference."),
     ],
 )

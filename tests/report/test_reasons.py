@@ -81,7 +81,9 @@ def test_each_sentence_from_made_up_evidence():
         + ["reference model"] * 2,
         errors=[0.01, 0.0, 0.01, 0.01, 0.01, 0.2],
     )
-    assert reasons(found, 1, reference_gain=0.2, expected_errors=np.zeros(6)) == [
+    # The last has fewer rows than the reference, the one before as many.
+    expected = np.array([0.01, 0.01, 0.01, 0.01, 0.01, 0.02])
+    assert reasons(found, 1, reference_gain=0.2, expected_errors=expected) == [
         words.LABELS,
         words.REFERENCE,
         words.MODEL,
@@ -95,7 +97,37 @@ def test_too_few_rows_begins_where_random_labels_would_escape():
     gain = 0.14
     for error, expected in [(0.0499, words.AGREES), (0.0501, words.TOO_FEW)]:
         found = made_up([1.0, 0.5], [None, "reference model"], [0.0, error])
-        assert reasons(found, 0, gain, np.zeros(2))[1] == expected
+        assert reasons(found, 0, gain, np.array([0.01, 0.02]))[1] == expected
+
+
+def test_the_reference_is_too_small_where_more_rows_of_the_source_would_not_do():
+    gain, n_reference, variance = 0.14, 60, 0.07
+    for n_source, unlucky, expected in [
+        (500, 0.06, words.SMALL_REFERENCE),  # has more rows than the reference
+        (60, 0.06, words.SMALL_REFERENCE),
+        (59, 0.06, words.TOO_FEW),
+        (500, 0.0, words.AGREES),
+        (20, 0.0, words.TOO_FEW),
+    ]:
+        sizes = np.array([n_reference, n_source])
+        errors = np.sqrt(variance * (1.0 / sizes + 1.0 / n_reference))
+        found = made_up([1.0, 0.5], [None, "reference model"], [0.0, unlucky])
+        assert reasons(found, 0, gain, errors)[1] == expected
+    # Of half the signal a source of any size would be told too little by these trusted rows.
+    found = made_up([1.0, 0.5], [None, "reference model"], [0.0, 0.0])
+    assert reasons(found, 0, gain / 2, errors)[1] == words.SMALL_REFERENCE
+
+
+def test_a_clean_source_is_not_blamed_for_what_the_reference_does_not_know():
+    rng = np.random.default_rng(0)
+    said = []
+    for _ in range(3):
+        pool = {
+            name: (rng.normal(size=(n, 6)), rng.integers(0, 2, n))  # nothing is known of labels
+            for name, n in (("gold", 60), ("large", 500), ("few", 10))
+        }
+        said += [reasons_of(pool)[name] for name in ("large", "few")]
+    assert words.TOO_FEW not in said and said.count(words.SMALL_REFERENCE) >= 4
 
 
 def test_a_small_error_by_luck_does_not_count():
@@ -106,7 +138,7 @@ def test_a_small_error_by_luck_does_not_count():
 
 def test_nothing_agrees_with_a_reference_that_knows_nothing():
     found = made_up([1.0, 0.5], [None, "reference model"], [0.0, 1e-6])
-    assert reasons(found, 0, -0.01, np.zeros(2))[1] == words.TOO_FEW
+    assert reasons(found, 0, -0.01, np.array([0.01, 0.02]))[1] == words.SMALL_REFERENCE
 
 
 class TestBenjaminiHochberg:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.weights import weight_path
 from sourcewise.extras import how_to_install
-from sourcewise.report.reasons import FOUND, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import FOUND, REFERENCE, UNTOLD
 
 MATPLOTLIB_MISSING = "Displays need matplotlib: {how}."
 # Okabe and Ito's colours, which colour-blind readers can distinguish too.
@@ -30,7 +30,7 @@ def _axes(ax: Any) -> Any:
 
 
 def _colours(reasons: list[str]) -> list[str]:
-    known = {REFERENCE: OWN, TOO_FEW: UNSURE, **dict.fromkeys(FOUND, DISAGREES)}
+    known = {REFERENCE: OWN, **dict.fromkeys(UNTOLD, UNSURE), **dict.fromkeys(FOUND, DISAGREES)}
     return [known.get(reason, AGREES) for reason in reasons]
 
 

@@ -15,6 +15,8 @@ MODEL = "its own model fails on the reference"
 FEATURES = "features are unlike the reference's"
 DOUBTFUL = "may well disagree with the reference"
 TOO_FEW = "no difference found, too few rows to tell"
+SMALL_REFERENCE = "no difference found, reference too small to tell"
+UNTOLD = (TOO_FEW, SMALL_REFERENCE)  # what a source may be that nothing was found against
 FOUND = (LABELS, MODEL, FEATURES, DOUBTFUL)  # what counts against a source
 # The same for a table of 80 columns.
 SHORT = {
@@ -26,6 +28,7 @@ SHORT = {
     FEATURES: "features differ",
     DOUBTFUL: "may disagree",
     TOO_FEW: "too few rows",
+    SMALL_REFERENCE: "reference too small",
 }
 LEVEL = 0.05
 # A source does no harm to speak of while its rows count at least this much of a trusted row.
@@ -53,9 +56,11 @@ def reasons(
     trusted one. Features that are the witness lie beyond noise, and count against a source that was
     set aside without a p-value. Any other that was set aside, by a discrepancy of more than two
     standard errors, may well disagree. Where nothing was found, but labels drawn at random would
-    not have been found either (they cost the reference's model ``reference_gain``), there are too
-    few rows. The standard error of a few rows may be small by chance, so it counts as at least what
-    rows like the reference's would have (``expected_errors``).
+    not have been found either (they cost the reference's model ``reference_gain``), nobody can
+    tell: for want of trusted rows if the source has as many as the reference, or if no number of
+    its rows would do, and otherwise for want of the source's own. The standard error of a few rows
+    may be small by chance, so it counts as at least what rows like the reference's would have
+    (``expected_errors``, the reference's own being that of a source of its size).
     """
     others = np.arange(len(discrepancies.values)) != reference
     found = np.zeros(len(others), dtype=bool)
@@ -64,6 +69,11 @@ def reasons(
     doubtful = far | (discrepancies.p_values < LEVEL)
     found |= others & doubtful & (discrepancies.values >= cutoff)
     errors = np.maximum(discrepancies.standard_errors, expected_errors)
+    # Errors have a part from either side's rows; of a source of its size half is the reference's.
+    of_reference = expected_errors[reference] / np.sqrt(2.0)
+    small = (expected_errors <= expected_errors[reference]) | (
+        DETECTABLE * of_reference > reference_gain
+    )
     beyond_noise = discrepancies.values > DOUBT * errors
     doubted = beyond_noise & (discrepancies.values > cutoff)
     kept = np.isfinite(cutoff) & (discrepancies.values <= (1.0 - KEPT) * cutoff)
@@ -78,13 +88,20 @@ def reasons(
             discrepancies.witnesses[i],
             float(errors[i]),
             reference_gain,
+            bool(small[i]),
         )
         for i in range(len(others))
     ]
 
 
 def _reason(
-    found: bool, doubted: bool, harmless: bool, witness: Witness, error: float, gain: float
+    found: bool,
+    doubted: bool,
+    harmless: bool,
+    witness: Witness,
+    error: float,
+    gain: float,
+    small_reference: bool,
 ) -> str:
     if found and harmless:
         return DIFFERS
@@ -95,7 +112,9 @@ def _reason(
         return MODEL if fails else LABELS
     if doubted:
         return DOUBTFUL
-    return TOO_FEW if DETECTABLE * error > gain else AGREES
+    if DETECTABLE * error > gain:
+        return SMALL_REFERENCE if small_reference else TOO_FEW
+    return AGREES
 
 
 def survives(p_values: np.ndarray, level: float = LEVEL) -> np.ndarray:

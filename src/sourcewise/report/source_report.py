@@ -18,7 +18,7 @@ from sourcewise.core.bound import GeneralizationBound
 from sourcewise.core.discrepancy import Discrepancies, Witness
 from sourcewise.extras import how_to_install
 from sourcewise.files import write_atomically
-from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, SHORT, TOO_FEW, reasons
+from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, SHORT, UNTOLD, reasons
 
 # Of more sources than the first, a terminal is shown as many as the second.
 MOST_SHOWN, WORST = 41, 20
@@ -207,7 +207,7 @@ class SourceReport:
 
         Within each group the largest discrepancy comes first.
         """
-        groups = {REFERENCE: 0, **dict.fromkeys(FOUND, 1), TOO_FEW: 2, DIFFERS: 3}
+        groups = {REFERENCE: 0, **dict.fromkeys(FOUND, 1), **dict.fromkeys(UNTOLD, 2), DIFFERS: 3}
 
         def key(i: int) -> tuple[int, float, int]:
             row = self.sources[i]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sourcewise.core.discrepancy import Witness
-from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, SMALL_REFERENCE, TOO_FEW
 
 if TYPE_CHECKING:
     from sourcewise.report.source_report import SourceReport
@@ -30,6 +30,8 @@ class Verdict:
         Found to disagree, but so little that some weight remains.
     too_small : list of int
         Too few rows to tell.
+    untold : list of int
+        Large enough, but the reference is not.
     unused : list of int
         Those of `agree` that get no weight all the same, or a trace.
     harmless : list of int
@@ -40,19 +42,25 @@ class Verdict:
     set_aside: list[int]
     doubted: list[int]
     too_small: list[int]
+    untold: list[int]
     unused: list[int]
     harmless: list[int] = field(default_factory=list)
 
     @property
     def n_sources(self) -> int:
         """Sources besides the reference."""
-        return len(self.agree) + len(self.set_aside) + len(self.doubted) + len(self.too_small)
+        told = len(self.agree) + len(self.set_aside) + len(self.doubted)
+        return told + len(self.too_small) + len(self.untold)
 
     def __str__(self) -> str:
         """Say it in one sentence."""
         n = self.n_sources
         if n == 0:
             return "There is no source besides your reference."
+        if n == 1 and self.too_small:
+            return "The only source is too small to tell whether it agrees with your reference."
+        if n == 1 and self.untold:
+            return "Your reference is too small to tell whether the only source agrees with it."
         agree = len(self.agree)
         parts = [f"{agree} of {n} sources agree{'s' if agree == 1 else ''} with your reference"]
         if n == 1:
@@ -74,6 +82,8 @@ class Verdict:
             parts.append(f"{len(self.doubted)} {verb} for less")
         if self.too_small:
             parts.append(f"{len(self.too_small)} {_are(self.too_small)} too small to tell")
+        if self.untold:
+            parts.append(f"for {len(self.untold)} your reference is too small to tell")
         return "; ".join(parts) + "."
 
 
@@ -88,6 +98,7 @@ def verdict(report: SourceReport) -> Verdict:
         "set_aside": [],
         "doubted": [],
         "too_small": [],
+        "untold": [],
         "unused": [],
         "harmless": [],
     }
@@ -102,6 +113,8 @@ def verdict(report: SourceReport) -> Verdict:
             groups["set_aside" if weightless else "doubted"].append(i)
         elif row.reason == TOO_FEW:
             groups["too_small"].append(i)
+        elif row.reason == SMALL_REFERENCE:
+            groups["untold"].append(i)
         else:
             groups["agree"].append(i)
             if weightless:

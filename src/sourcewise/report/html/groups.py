@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sourcewise.report.html.numbers import count
-from sourcewise.report.reasons import AGREES, REFERENCE, TOO_FEW
+from sourcewise.report.reasons import AGREES, REFERENCE
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict
 
@@ -53,10 +53,9 @@ DOUBTED = Group(
 SMALL = Group(
     "small",
     "?",
-    "too small to tell",
-    "too small to tell",
-    TOO_FEW,
-    ("is too small to tell", "are too small to tell"),
+    "cannot be told",
+    "cannot be told",
+    titles=("cannot be told", "cannot be told"),
 )
 AGREE = Group(
     "agree",
@@ -77,7 +76,7 @@ def group_sources(report: SourceReport, found: Verdict) -> list[str]:
     for name, which in (
         ("aside", found.set_aside),
         ("doubted", found.doubted),
-        ("small", found.too_small),
+        ("small", [*found.too_small, *found.untold]),
     ):
         for i in which:
             groups[i] = name
