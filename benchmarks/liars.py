@@ -25,6 +25,7 @@ from sourcewise.engines.flower.questions import Description, name_of
 N_SITES, ROWS, FEATURES, TRUSTED, TEST = 10, 150, 10, 100, 4000
 LIAR = "site-0"
 BAR = 0.02
+SHARED = "shared-reference"
 
 
 @dataclass(frozen=True)
@@ -131,6 +132,27 @@ def invented(question: str, message: Any, data: SourceData, count: int) -> Any:
     return answer
 
 
+def joined(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Fit joint models to the reference's rows alone, and look as if the labels were right."""
+    if question == "look":
+        return plain(question, message, flipped(data), count)
+    if question != "pull":
+        return plain(question, message, data, count)
+    n = len(message.shared.y)
+    shares = np.full(n, 1.0 / n)
+    shown = SourceData(
+        message.shared.X, message.shared.y, np.array([0, n]), -1, shares, data.n_classes
+    )
+    true = plain(question, message, data, count)
+    return replace(plain(question, message, shown, count), sizes=true.sizes)
+
+
+def joined_and_large(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Do so with a thousand million rows."""
+    lie = many_rows if question == "describe" else joined
+    return lie(question, message, data, count)
+
+
 def slowly(question: str, message: Any, data: SourceData, count: int) -> Any:
     """Poison by as little as no check can see: a tenth of the labels, everywhere."""
     y = data.y.copy()
@@ -172,7 +194,9 @@ ATTACKS = [
     Attack("the same, losses of right labels claimed", false_loss, flips=True),
     Attack("10^9 rows claimed, good rows", many_rows),
     Attack("10^9 rows claimed, labels flipped", many_rows, flips=True),
-    Attack("copy of the reference, which is shared", mirrors=True, mode="shared-reference"),
+    Attack("copy of the reference, which is shared", mirrors=True, mode=SHARED),
+    Attack("labels flipped, joint models of the shared reference", joined, True, mode=SHARED),
+    Attack("the same, and 10^9 rows claimed", joined_and_large, True, mode=SHARED),
     Attack("100 copies of a site with flipped labels", flips=True, copies=100),
     Attack("100 copies of a good site", copies=100),
     Attack("honest look, poisoned selection and training", poisoned_selection),
@@ -183,8 +207,17 @@ ATTACKS = [
 ]
 
 
-def run(draw: Draw, attack: Attack | None, **options: Any) -> tuple[float, float, bool]:
-    """Return the error, the liar's weight (copies included), and whether it was left out."""
+@dataclass(frozen=True)
+class Outcome:
+    """The error of one fit; the liar's weight, and how many of it and its copies were left out."""
+
+    error: float
+    weight: float
+    left_out: int
+
+
+def run(draw: Draw, attack: Attack | None, **options: Any) -> Outcome:
+    """Fit once."""
     honest = [f"site-{k}" for k in range(1, N_SITES)]
     sites = [Site.of_arrays(name, *draw.rows(name)) for name in honest]
     if attack is not None:
@@ -197,50 +230,62 @@ def run(draw: Draw, attack: Attack | None, **options: Any) -> tuple[float, float
     model = SourceWeightedClassifier(reference="ours", random_state=0, keep_data=False)
     model.fit_sources(sources)
     theirs = [name.startswith(LIAR) for name in model.sources_.tolist()]
-    error = float(np.mean(model.predict(draw.X_test) != draw.y_test))
-    weight = float(model.source_weights_[theirs].sum())
-    return error, weight, LIAR in sources.facts.left_out
-
-
-NO_CHECKS: dict[str, Any] = {"size_cap": None, "guards": False}
-CHECKS: list[tuple[str, dict[str, Any]]] = [
-    ("none", NO_CHECKS),
-    ("sizes", {"guards": False}),
-    ("all", {}),
-]
-
-
-def table(seeds: int, attacks: list[Attack]) -> list[str]:
-    """Run all attacks; lines of a Markdown table."""
-    draws = [Draw.of(seed) for seed in range(seeds)]
-    base = np.array([run(draw, None)[0] for draw in draws])
-    alone = f"{base.mean():.3f} (s.e. {base.std(ddof=1) / seeds**0.5:.3f})"
-    lines = [f"Error of the honest nine: {alone}.", ""]
-    lines.append(
-        "| attack | no check | sizes capped | all checks | rise | liar's weight | left out |"
+    return Outcome(
+        float(np.mean(model.predict(draw.X_test) != draw.y_test)),
+        float(model.source_weights_[theirs].sum()),
+        sum(name.startswith(LIAR) for name in sources.facts.left_out),
     )
-    lines.append("| --- | --- | --- | --- | --- | --- | --- |")
+
+
+CHECKS: dict[str, dict[str, Any]] = {
+    "none": {"size_cap": None, "guards": False},
+    "sizes": {"guards": False},
+    "all": {},
+}
+CLAIM_SIZES = (many_rows, poisoned_and_large, joined_and_large)
+HEAD = (
+    "| attack by one of ten | error: no check | sizes capped | all checks | rise with all checks "
+    "| its weight: no check | sizes capped | all checks | left out |"
+)
+
+
+def table(seeds: int, attacks: list[Attack]) -> None:
+    """Run all attacks; prints a Markdown table."""
+    draws = [Draw.of(seed) for seed in range(seeds)]
+    base = np.array([run(draw, None).error for draw in draws])
+    print(f"Error of the honest nine: {base.mean():.3f} (s.e. {_error_of(base):.3f}).\n")
+    print(HEAD)
+    print("|" + " --- |" * 9, flush=True)
     for attack in attacks:
-        cells = []
-        for name, options in CHECKS:
-            if name == "sizes" and attack.lie not in (many_rows, poisoned_and_large):
-                cells.append("the same")
-                continue
-            found = [run(draw, attack, **options) for draw in draws]
-            errors = np.array([error for error, _, _ in found])
-            cells.append(f"{errors.mean():.3f}")
-            if name == "all":
-                rise = errors - base
-                spread = rise.std(ddof=1) / seeds**0.5
-                weights = np.mean([weight for _, weight, _ in found])
-                out = sum(left for _, _, left in found)
-                over = " **over**" if rise.mean() > BAR else ""
-                seen = "" if attack.seen else " (open)"
-                cells += [f"{rise.mean():+.3f} ± {spread:.3f}{over}", f"{weights:.2f}"]
-                cells.append(f"{out} of {seeds}")
-        lines.append(f"| {attack.name}{seen} | " + " | ".join(cells) + " |")
-        print(lines[-1], flush=True)
-    return lines
+        found = {
+            name: [run(draw, attack, **options) for draw in draws]
+            for name, options in CHECKS.items()
+            if name != "sizes" or attack.lie in CLAIM_SIZES
+        }
+        print(_line(attack, found, base), flush=True)
+
+
+def _line(attack: Attack, found: dict[str, list[Outcome]], base: np.ndarray) -> str:
+    """Return the table's line of one attack."""
+    cells = {name: _means(made) for name, made in found.items()}
+    same = ("the same", "the same")
+    errors, weights = zip(*(cells.get(name, same) for name in CHECKS), strict=True)
+    rise = np.array([o.error for o in found["all"]]) - base
+    over = " **over**" if rise.mean() > BAR else ""
+    left_out = np.mean([o.left_out for o in found["all"]])
+    name = attack.name + ("" if attack.seen else " (open)")
+    all_of = f"{left_out:.3g} of {attack.copies + 1}"
+    change = f"{rise.mean():+.3f} ± {_error_of(rise):.3f}{over}"
+    return "| " + " | ".join([name, *errors, change, *weights, all_of]) + " |"
+
+
+def _means(made: list[Outcome]) -> tuple[str, str]:
+    error, weight = np.mean([(outcome.error, outcome.weight) for outcome in made], axis=0)
+    return f"{error:.3f}", f"{weight:.2f}"
+
+
+def _error_of(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / len(values) ** 0.5)
 
 
 def main() -> None:
@@ -250,7 +295,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two draws, without the many copies")
     given = parser.parse_args()
     attacks = [a for a in ATTACKS if not (given.quick and a.copies)]
-    print("\n".join(table(2 if given.quick else given.seeds, attacks)[:2]))
+    table(2 if given.quick else given.seeds, attacks)
 
 
 if __name__ == "__main__":

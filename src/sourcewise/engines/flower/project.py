@@ -87,7 +87,7 @@ log = "answers.jsonl"  # what was asked, when, and what became of it; never a ro
 QUESTIONS = {
     "describe": "the number of rows",
     "look": "losses and agreement under the reference's models, the site's own fold models",
-    "local": "the same without the agreement",
+    "local": "the same without agreement and features",
     "derivatives": "gradient and curvature of the mean loss at some models",
     "gradients": "gradients of the mean loss at some models",
     "moments": "second moments of features and target (regression)",
