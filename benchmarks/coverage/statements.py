@@ -87,10 +87,10 @@ def claim_of(one: dict[str, Any]) -> bool | None:
 def bars_of_sources(lines: Sequence[dict[str, float]]) -> list[tuple[str, ...]]:
     """Hold statements about sources against the bars."""
     less = np.array([line["said"] - line["found"] for line in lines])
-    clause = f"{less.mean():+.2f}, {less.max():+.2f}"
     return [
         _coverage("discrepancy ± 1.96 s.e.", [line["held"] for line in lines]),
-        ("power less than said: mean, worst", "0.1", clause, _yes(less.max() <= 0.1)),
+        _power("power less than said: mean, worst", less),
+        _power("power more than said: mean, worst", -less),
     ]
 
 
@@ -113,6 +113,10 @@ def _coverage(words: str, shares: Sequence[float]) -> tuple[str, ...]:
     mean, worst = np.mean(shares), np.min(shares)
     found = f"{mean:.3f}, {worst:.3f}"
     return (f"{words}: mean, worst", "0.92, 0.85", found, _yes(mean >= 0.92 and worst >= 0.85))
+
+
+def _power(words: str, off: np.ndarray) -> tuple[str, ...]:
+    return (words, "0.1", f"{off.mean():+.2f}, {off.max():+.2f}", _yes(off.max() <= 0.1))
 
 
 def _yes(held: bool) -> str:

@@ -14,7 +14,7 @@ from benchmarks.accuracy.data import REFERENCE  # noqa: E402
 from benchmarks.coverage import __main__ as command  # noqa: E402
 from benchmarks.coverage.data import CASES, Case, World, dealt  # noqa: E402
 from benchmarks.coverage.redraws import spoil  # noqa: E402
-from benchmarks.coverage.statements import of_errors, of_sources  # noqa: E402
+from benchmarks.coverage.statements import bars_of_sources, of_errors, of_sources  # noqa: E402
 
 MADE_UP = Case("made up", lambda folder: None, natural=True)
 RNG = np.random.default_rng(0)
@@ -64,6 +64,15 @@ def test_coverage_is_counted_around_the_mean_over_redraws():
     assert found["held"] == pytest.approx(4 / 6)
     assert (found["natural"], found["found"], found["said"]) == (0.0, 1.0, pytest.approx(0.9))
     assert (found["above"], found["above found"]) == (1, 1.0)
+
+
+def test_power_is_held_against_what_was_said_on_both_sides():
+    lines = [
+        {"held": 1.0, "said": said, "found": found} for said, found in ((0.5, 0.45), (0.2, 0.9))
+    ]
+    _, less, more = bars_of_sources(lines)
+    assert less[2:] == ("-0.32, +0.05", "yes")
+    assert more[2:] == ("+0.32, +0.70", "NO")
 
 
 def test_a_claim_is_wrong_where_fresh_rows_say_otherwise():
