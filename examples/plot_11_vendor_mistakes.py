@@ -54,8 +54,8 @@ with tempfile.TemporaryDirectory() as folder:
 print(audit["verdict"]["sentence"])
 
 # %%
-# For each source that disagrees there is a card: the guess, what it rests on, and what to ask. Where
-# the rows fit several mistakes, or show two at once as Eve's do, it says that it cannot tell.
+# For each source that disagrees there is a card: the guess, what it rests on, and what to ask.
+# Where rows fit several mistakes, or show two at once as Eve's do, it says that it cannot tell.
 cards = {card["source"]: card for card in audit["set_aside"] + audit["doubted"]}
 for name, card in sorted(cards.items()):
     print(f"{name}: {card['kind']}")
