@@ -16,6 +16,9 @@ from test_invariance import assert_same
 from sourcewise import columns, validation
 from sourcewise.engines import DaskSources
 from sourcewise.engines.dask import layout, messages, store
+from sourcewise.engines.dask.layout import SourceTable
+from sourcewise.engines.dask.parquet_files import find_files
+from sourcewise.engines.dask.rows import GroupTask, rows_of_chunks
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +100,52 @@ def test_rows_that_do_not_fit_into_memory_are_read_from_the_workers_disk(cluster
         )
     finally:
         cluster.run(lambda: setattr(store, "CACHE_SHARE", 0.25))
+
+
+def test_rows_of_spread_sources_are_put_aside_and_found_again(tmp_path, monkeypatch):
+    """One group, every file with rows of all sources, of other types of numbers and of text."""
+    rng = np.random.default_rng(0)
+    n, names = 900, [f"s{k}" for k in range(23)]
+    frame = pandas.DataFrame({"x": rng.normal(size=n), "y": rng.integers(0, 2, n)})
+    frame["kind"] = rng.choice(["a", "b"], n)
+    frame["vendor"] = rng.choice(names, n)
+    for k in range(9):
+        some = frame[100 * k : 100 * k + 100]
+        if k % 2:
+            some = some.astype({"x": "float32", "kind": "category"})
+        some.to_parquet(tmp_path / f"{k}.parquet")
+
+    class Reader:
+        columns = ("x", "y", "kind")
+
+        def features(self, table):
+            kinds = table.column("kind").to_numpy(zero_copy_only=False) == "b"
+            return np.column_stack([table.column("x").to_numpy(), kinds])
+
+        def labels(self, table):
+            return table.column("y").to_numpy()
+
+        def weights(self, table):
+            return None
+
+    parts = find_files(str(tmp_path), {})
+    counts = frame["vendor"].value_counts()
+    sources = SourceTable(names, counts[names].to_numpy(), [np.arange(23)] * 9)
+    monkeypatch.setattr(layout, "GROUPS_PER_THREAD", 1)
+    (group,) = layout.groups_of(sources, parts, 100, 1)
+    assert len(group.chunks) > 5
+    task = GroupTask("fit", group, "vendor", True, Reader(), lambda *rows: rows)
+    for budget in (0.0, 3e3, 1e9):
+        found = dict(rows_of_chunks(task, range(len(group.chunks)), budget, tmp_path / "aside"))
+        assert sorted(found) == list(range(len(group.chunks)))
+        for k, (X, y, codes, called, _) in found.items():
+            assert called == group.chunks[k].names
+            for code, name in enumerate(called):
+                mine = frame[frame["vendor"] == name]
+                np.testing.assert_allclose(X[codes == code, 0], mine["x"], rtol=1e-6)
+                np.testing.assert_array_equal(X[codes == code, 1], mine["kind"] == "b")
+                np.testing.assert_array_equal(y[codes == code], mine["y"])
+        assert not (tmp_path / "aside").exists()
 
 
 @pytest.mark.filterwarnings("ignore:.*Sending large graph")

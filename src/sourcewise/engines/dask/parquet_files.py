@@ -16,7 +16,9 @@ from sourcewise.engines.dask.messages import (
 from sourcewise.files import natural
 
 SUFFIXES = (".parquet", ".pq", ".parq")
-BATCH_ROWS = 32_768  # at a time; a row group is never in memory whole unless it is that small
+READ_BYTES = 1 << 16  # of a column at a time
+BATCH_BYTES = 8 << 20  # of rows at a time; a row group is never in memory whole unless it is small
+LEAST_BATCH, MOST_BATCH = 1024, 32_768  # rows
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ class ParquetPart:
             inside = [name for name in columns if name in file.schema_arrow.names]
             # Rows of a file all of whose columns are in its folders' names are counted by any.
             read = inside or file.schema_arrow.names[:1]
-            batches = file.iter_batches(BATCH_ROWS, columns=read, use_threads=False)
+            rows = min(max(BATCH_BYTES // (8 * len(read)), LEAST_BATCH), MOST_BATCH)
+            batches = file.iter_batches(rows, columns=read, use_threads=False)
             while True:
                 try:
                     batch = next(batches, None)
@@ -86,6 +89,8 @@ class ParquetPart:
                 if batch is None:
                     break
                 yield self._with_keys(batch, columns)
+        # Pages of all columns are decoded at once, some 3 MB a column; Arrow would keep the memory.
+        pa.default_memory_pool().release_unused()
         self._check_unchanged()
 
     def _with_keys(self, batch: Any, columns: Sequence[str]) -> Any:
@@ -118,7 +123,8 @@ class ParquetPart:
         try:
             # A local file is read without the detour.
             local = "file" in _protocols(system)
-            return parquet.ParquetFile(path if local else system.open(path, "rb"))
+            where = path if local else system.open(path, "rb")
+            return parquet.ParquetFile(where, buffer_size=READ_BYTES)
         except FileNotFoundError:
             raise ValueError(FILE_CHANGED.format(path=self)) from None
         except (pa.ArrowException, OSError) as error:

@@ -44,50 +44,72 @@ class GroupTask:
 
 @dataclass
 class Gathered:
-    """Rows of a chunk that have been found so far."""
+    """Rows of some chunks that have been found so far, in memory or in files.
 
-    chunk: Chunk
-    tables: list[Any] = field(default_factory=list)
-    codes: list[IntArray] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)
-    rows: int = 0
+    Rows are taken out of a batch once, in the order of the chunks, and put aside in one file for
+    all chunks: sources that are spread over files cost few operations, however many they are.
+    """
 
-    @property
-    def held(self) -> int:
-        """Bytes in memory."""
-        return sum(table.nbytes for table in self.tables)
+    chunks: dict[int, Chunk]
+    folder: Path
+    tables: dict[int, list[Any]] = field(default_factory=dict)
+    files: dict[int, list[tuple[Path, int]]] = field(default_factory=dict)
+    rows: dict[int, int] = field(default_factory=dict)
+    held: float = 0.0
+    n_files: int = 0
 
-    def add(self, table: Any, codes: IntArray) -> None:
-        """Put rows behind those that are here."""
-        self.tables.append(table)
-        self.codes.append(codes)
-        self.rows += len(codes)
-
-    def put_aside(self, path: Path) -> None:
-        """Write what is in memory to a file."""
+    def add(self, batch: Any, chunks: IntArray, codes: IntArray) -> list[int]:
+        """Take rows whose chunk is not negative; returns the chunks that are complete."""
         import pyarrow as pa
 
-        if not self.tables:
-            return
-        table = below_each_other(self.tables)
-        with pa.ipc.new_file(str(path), table.schema) as writer:
-            writer.write_table(table)
-        self.files.append(path)
-        self.tables = []
+        order = np.argsort(chunks, kind="stable")[np.count_nonzero(chunks < 0) :]
+        if not len(order):
+            return []
+        table = _decoded(_taken(batch, order)).append_column(CODE, pa.array(codes[order]))
+        self.held += table.nbytes
+        numbers, starts = np.unique(chunks[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        complete = []
+        for k, low, high in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+            self.tables.setdefault(k, []).append(table.slice(low, high - low))
+            self.rows[k] = self.rows.get(k, 0) + high - low
+            if self.rows[k] == self.chunks[k].rows:
+                complete.append(k)
+        return complete
 
-    def finish(self, reader: RowReader, rules: RowRules) -> SourceData:
-        """Turn all rows into numbers, by the rules."""
+    def put_aside(self) -> None:
+        """Write what is in memory to a file: a batch for every chunk."""
         import pyarrow as pa
 
-        aside = [pa.ipc.open_file(str(path)).read_all() for path in self.files]
-        table = below_each_other([*aside, *self.tables])
-        return rules(
-            reader.features(table),
-            reader.labels(table),
-            np.concatenate(self.codes),
-            self.chunk.names,
-            reader.weights(table),
-        )
+        self.folder.mkdir(exist_ok=True)
+        whole = {k: below_each_other(tables) for k, tables in self.tables.items()}
+        for schema in {table.schema for table in whole.values()}:
+            path = self.folder / f"{self.n_files}.arrow"
+            self.n_files += 1
+            with pa.ipc.new_file(str(path), schema) as writer:
+                mine = [k for k in sorted(whole) if whole[k].schema == schema]
+                for number, k in enumerate(mine):
+                    writer.write_table(whole[k])  # in one piece, and so in one batch
+                    self.files.setdefault(k, []).append((path, number))
+        self.tables, self.held = {}, 0.0
+
+    def pop(self, k: int) -> tuple[Any, IntArray]:
+        """Return all rows of a chunk, and the position of each one's source."""
+        import pyarrow as pa
+
+        parts = []
+        for path, number in self.files.pop(k, []):
+            with pa.memory_map(str(path)) as file:
+                batch = pa.ipc.open_file(file).get_batch(number)
+                parts.append(pa.Table.from_batches([batch]))
+        last = self.tables.pop(k, [])
+        self.held -= sum(table.nbytes for table in last)
+        table = below_each_other([*parts, *last])
+        codes = table.column(CODE).to_numpy()
+        return table.drop_columns([CODE]), codes.astype(np.intp)
+
+
+CODE = "\0code"  # a name that no column of a file has
 
 
 def rows_of_chunks(
@@ -98,34 +120,38 @@ def rows_of_chunks(
     Every file is read once. Where the rows of many chunks come in at once, as from files in order
     of time, what exceeds the budget in bytes is put aside in files.
     """
-    waiting = {k: Gathered(task.group.chunks[k]) for k in wanted}
-    place = {
-        name: (k, code) for k in wanted for code, name in enumerate(task.group.chunks[k].names)
-    }
+    chunks = {k: task.group.chunks[k] for k in wanted}
+    place = {name: (k, code) for k in wanted for code, name in enumerate(chunks[k].names)}
     columns = [task.source, *(n for n in task.reader.columns if n != task.source)]
-    aside = 0
+    gathered, missing = Gathered(chunks, scratch), set(wanted)
     try:
         for part in task.group.parts:
-            if not waiting:
+            if not missing:
                 return
             for batch in part.batches(columns):
                 names, codes = source_codes(batch.column(0), task.as_text)
                 found = np.array([place.get(name, (-1, -1)) for name in names], dtype=np.intp)
                 chunk_of_row, code_of_row = found.reshape(-1, 2)[codes].T
-                for k in np.unique(chunk_of_row[chunk_of_row >= 0]).tolist():
-                    rows = np.flatnonzero(chunk_of_row == k)
-                    waiting[k].add(_taken(batch, rows), code_of_row[rows])
-                    if waiting[k].rows == waiting[k].chunk.rows:
-                        yield k, waiting.pop(k).finish(task.reader, task.rules)
-                if sum(one.held for one in waiting.values()) > budget:
-                    scratch.mkdir(exist_ok=True)
-                    for k, one in waiting.items():
-                        one.put_aside(scratch / f"{k}-{aside}.arrow")
-                    aside += 1
-        if waiting:  # there were more rows at the first look
+                for k in gathered.add(batch, chunk_of_row, code_of_row):
+                    missing.remove(k)
+                    yield k, _as_numbers(task, k, *gathered.pop(k))
+                if gathered.held > budget:
+                    gathered.put_aside()
+        if missing:  # there were more rows at the first look
             raise ValueError(FILE_CHANGED.format(path=task.group.parts[-1]))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _as_numbers(task: GroupTask, k: int, table: Any, codes: IntArray) -> SourceData:
+    reader = task.reader
+    return task.rules(
+        reader.features(table),
+        reader.labels(table),
+        codes,
+        task.group.chunks[k].names,
+        reader.weights(table),
+    )
 
 
 def reference_rows(part: Any, source: str, columns: Sequence[str], name: Any) -> Any:
@@ -164,7 +190,8 @@ def _taken(batch: Any, rows: IntArray) -> Any:
     import pyarrow as pa
 
     table = pa.Table.from_batches([batch])
-    return table if len(rows) == table.num_rows else table.take(pa.array(rows))
+    as_they_are = np.array_equal(rows, np.arange(table.num_rows))
+    return table if as_they_are else table.take(pa.array(rows))
 
 
 def below_each_other(tables: Sequence[Any]) -> Any:
