@@ -145,6 +145,13 @@ CASES = (
         memory=SPARSE,
         megabytes=1000.0,
     ),
+    # Large enough for its memory to be that of the rows.
+    Case(
+        "sparse 20000 x 20000, 100 words a row, 20 sources",
+        partial(text_pool, 20, 1000, 20_000, 100, 7),
+        unit="CPU s",
+        memory=SPARSE,
+    ),
     Case(
         "few rows 5 x 200 x 2000",
         _two_classes(5, 200, 2000, 2, decay=0.0),

@@ -1,7 +1,8 @@
 """Peak memory of a fit, as the operating system sees it, in a process of its own.
 
-``python -m benchmarks.memory FOLDER CASE`` reads a pool that `write_pool` wrote, fits, and prints
-JSON. Python's own account (tracemalloc) misses what the linear algebra libraries allocate.
+``python -m benchmarks.memory --case NAME`` makes the pool of one line of ``benchmarks.training``,
+fits it in a fresh process, and prints megabytes and sizes of the input as JSON. Python's own
+account (tracemalloc) misses what the linear algebra libraries allocate.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import argparse  # noqa: E402
 import json
 import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +40,8 @@ def peak_memory(case: Case, pool: Pool) -> dict[str, float]:
     """
     with tempfile.TemporaryDirectory() as folder:
         write_pool(pool, Path(folder))
-        command = [sys.executable, "-m", "benchmarks.memory", folder, case.name]
+        command = [sys.executable, "-m", "benchmarks.memory", "--case", case.name]
+        command += ["--pool", folder]
         done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout))
 
@@ -91,11 +95,29 @@ def measure(case: Case, pool: Pool) -> dict[str, float]:
     return {"megabytes": peak / 1e6, "multiple": 1.0 + (peak - before) / pool.nbytes}
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Print what one fit needs."""
-    folder, name = sys.argv[1:]
-    case = next(case for case in CASES if case.name == name)
-    print(json.dumps(measure(case, read_pool(Path(folder)))))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=__doc__)
+    parser.add_argument(
+        "--case",
+        required=True,
+        metavar="NAME",
+        help="a line of the table; `python -m benchmarks.training --list` prints them",
+    )
+    parser.add_argument(
+        "--pool",
+        type=Path,
+        metavar="FOLDER",
+        help="fit the rows of this folder in this process, as a measurement does",
+    )
+    options = parser.parse_args(arguments)
+    case = next((case for case in CASES if case.name == options.case), None)
+    if case is None:
+        parser.error(f"no line is named {options.case!r}; `benchmarks.training --list` prints all.")
+    if options.pool is None:
+        print(json.dumps(peak_memory(case, case.pool())))
+    else:
+        print(json.dumps(measure(case, read_pool(options.pool))))
 
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse
-from benchmarks.cases import CASES, UNITS, Case
+from benchmarks.cases import CASES, SPARSE, UNITS, Case
 from benchmarks.memory import peak_memory, read_pool, write_pool
 
-from benchmarks import shapes, training
+from benchmarks import memory, shapes, training
 from sourcewise import SourceWeightedClassifier
 
 POOLS = {
@@ -171,10 +171,26 @@ def test_memory_is_measured_in_a_process_of_its_own():
     assert found["multiple"] >= 1.0 and found["megabytes"] > 10
 
 
+def test_the_command_for_memory_explains_itself(capsys):
+    with pytest.raises(SystemExit) as end:
+        memory.main(["--help"])
+    assert end.value.code == 0 and "--case" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as end:
+        memory.main(["--case", "nothing of that name"])
+    assert end.value.code == 2
+
+
+def test_the_bar_of_sparse_rows_is_put_to_the_test():
+    (large,) = (case for case in CASES if case.name.startswith("sparse 20000"))
+    assert large.memory == SPARSE
+    few = shapes.text_pool(1, 10, 20_000, 100, 0)  # all rows have as many words
+    assert 2000 * few.X.data.nbytes > 1e6 * memory.COMPARABLE_MEGABYTES
+
+
 def test_lines_are_chosen_by_words(capsys):
     training.main(["--only", "wide", "sparse", "--list"])
     names = capsys.readouterr().out.splitlines()
-    assert len(names) == 5 and all("wide" in name or "sparse" in name for name in names)
+    assert len(names) == 6 and all("wide" in name or "sparse" in name for name in names)
     with pytest.raises(SystemExit):
         training.main(["--only", "nothing of that name"])
 
