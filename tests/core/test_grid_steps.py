@@ -149,3 +149,18 @@ def test_many_outputs_leave_fewer_directions(monkeypatch):
     assert leading_directions(sources, reference) is None
     monkeypatch.setattr(grid_steps, "LARGEST", 60)
     assert leading_directions(sources, reference).shape == (59, 19)
+
+
+def test_a_curvature_that_rounding_left_indefinite_is_factored():
+    # One column far larger than the others, added up in single precision.
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1e4 * rng.normal(size=50), rng.normal(size=(50, 3))])
+    H = X.T @ X
+    H[2, 2] = -0.01 * H[0, 0]
+    before = H.copy()
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(H)
+    factor = np.tril(grid_steps._factor(H, 1e-6 * np.trace(H) / 4))
+    more = factor @ factor.T - before
+    assert np.allclose(more, np.diag(np.diag(more)), atol=1e-6 * H[0, 0])
+    assert 0 < more[0, 0] < 0.2 * np.trace(before)

@@ -83,7 +83,7 @@ class Inverse:
             blocks = H.reshape(k, len(penalty), k, len(penalty))
             each = np.arange(len(penalty))
             blocks[:, each, :, each] += mean / k
-        return cls(cho_factor(H, lower=True, check_finite=False)[0], 1.0 / (outside + 1.0 / C))
+        return cls(_factor(H, SHARE * mean), 1.0 / (outside + 1.0 / C))
 
     def solve(self, vectors: FloatArray) -> FloatArray:
         """Apply it to vectors of shape (n_coordinates, n_columns, n_outputs)."""
@@ -91,6 +91,22 @@ class Inverse:
         stacked = vectors.transpose(2, 0, 1).reshape(k * size, n_columns)
         solved = cho_solve((self.factor, True), stacked.astype(np.float64), check_finite=False)
         return np.asarray(solved.reshape(k, size, n_columns).transpose(1, 2, 0), vectors.dtype)
+
+
+def _factor(H: FloatArray, more: float) -> FloatArray:
+    """Cholesky factor of a curvature, with a larger ridge where rounding left it indefinite.
+
+    It is added up in single precision, where a column far larger than the others leaves nothing of
+    their digits. Steps get shorter by a larger ridge; where they lead does not change.
+    """
+    while True:
+        try:
+            return np.asarray(cho_factor(H, lower=True, check_finite=False)[0])
+        except np.linalg.LinAlgError:
+            more *= 10.0
+            if not np.isfinite(more) or more > np.trace(H):
+                raise
+            H[np.diag_indices_from(H)] += more
 
 
 class GridSteps:
