@@ -44,6 +44,10 @@ NUMBER_KINDS = ("flipped sign", "shuffled labels", "label units", "noisy labels"
 COLUMN_KINDS = ("columns permuted", "other units", "noisy features", "other population")
 
 
+# Of sources that were not found to disagree: a note in the report names them, or nothing does.
+NOTED, UNSEEN = "named in a note", "not accused"
+
+
 def world(name: str, rng: np.random.Generator, truth: dict[str, Any], n: int, shift: float = 0.0):
     """Draw rows: columns, and a score for each output; ``truth`` is drawn once a pool."""
     d = 8
@@ -149,8 +153,9 @@ def judge(training: TrainingTable, kinds: list[str], seed: int) -> list[tuple[st
         return kind(reference="reference", random_state=seed)
 
     model = make().fit(training.X, training.y, sources=training.name_of_row)
+    report = model.report()
     found = held_out_errors(training, make, training.name_of_row, seed)
-    result = verdict(model.report())
+    result = verdict(report)
     accused = {*result.set_aside, *result.doubted}
     classes = model.classes_ if training.classification else None
     look = model.predict if classes is None else model.predict_proba
@@ -162,7 +167,8 @@ def judge(training: TrainingTable, kinds: list[str], seed: int) -> list[tuple[st
         rows = training.rows(i)
         side = Side(training.X[rows], training.y[rows], look(training.X[rows]))
         facts = diagnose(side, reference, features, classes, look)
-        told.append((what, facts["kind"] if i in accused else "not accused", facts["kind"]))
+        said = NOTED if any(repr(training.names[i]) in note for note in report.notes) else UNSEEN
+        told.append((what, facts["kind"] if i in accused else said, facts["kind"]))
     return told
 
 
@@ -178,9 +184,10 @@ def main() -> None:
     parser.add_argument("--tuning", action="store_true", help="the other half of the data")
     parser.add_argument("--rows", type=int, nargs="+", default=[10, 30, 100, 1000])
     parser.add_argument("--tasks", nargs="+", default=["two", "six", "numbers"])
+    parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    seeds = range(1 if given.quick else 8)
+    seeds = range(1 if given.quick else given.seeds)
     names = TUNING if given.tuning else REPORTED
     everything = []
     for rows in given.rows:
@@ -200,20 +207,23 @@ def main() -> None:
 def show(rows: int, table: dict[str, Counter[str]]) -> None:
     """Print what was said of each kind, and the shares that the bars speak of."""
     print(f"\n{rows} rows a source" + (" (no guess is made)" if rows < LEAST_ROWS else ""))
-    good = guesses = 0
+    good = guesses = silent = 0
     for what, said in table.items():
         listed = ", ".join(f"{number} {kind}" for kind, number in said.most_common())
         print(f"  {what:<22}{listed}")
         for kind, number in said.items():
-            if kind in ("not accused", CANNOT_TELL) or what == "clean":
+            silent += number * (kind == CANNOT_TELL and what != "clean")
+            if kind in (NOTED, UNSEEN, CANNOT_TELL) or what == "clean":
                 continue
             guesses += number
             good += number * right(what, kind)
     clean = table["clean"]
-    accused = clean.total() - clean["not accused"]
+    accused = clean.total() - clean[UNSEEN] - clean[NOTED]
     if guesses:
         print(f"  right where a guess is made: {good} of {guesses} ({good / guesses:.1%})")
+        print(f"  cannot tell: {silent} of {guesses + silent} ({silent / (guesses + silent):.1%})")
     print(f"  clean sources accused: {accused} of {clean.total()} ({accused / clean.total():.1%})")
+    print(f"  clean sources named in a note: {clean[NOTED]} of {clean.total()}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_predict
 
+from sourcewise.audit import column_kinds
+from sourcewise.audit.common_rows import common_rows
 from sourcewise.audit.diagnosis import LEAST_ROWS, Side, diagnose
 from sourcewise.audit.shifts import compare_features
 from sourcewise.audit.wording import CANNOT_TELL, QUESTIONS
@@ -197,3 +199,84 @@ def test_rare_values_are_no_difference():
 def test_same_rows_differ_in_nothing():
     X, _ = world(0)
     assert compare_features(X, X, FEATURES) == ([], [])
+
+
+class TestOneLabelForAll:
+    @pytest.mark.parametrize("n", [100, 400, 1000, 4000])
+    @pytest.mark.parametrize("label", ["y", "n"])
+    def test_it_is_known_whatever_the_number_of_rows(self, n, label):
+        found = guess(lambda X, y: (X, np.full_like(y, label)), n=n)
+        assert found["kind"] == "one label for all"
+
+
+class TestColumnsConstantInTheReference:
+    """They are no evidence, whatever a source has there."""
+
+    @staticmethod
+    def guess(change, task, values):
+        side, look, classes = trusted_side(task, N)
+        X, y = change(*world(1, N, task))
+        wide = Side(_with_constants(side.X, 0.0), side.y, side.scores)
+        source = Side(_with_constants(X, values), y, look(X))
+        names = np.array([*FEATURES, "flag", "version"])
+        return diagnose(source, wide, names, classes, lambda X: look(X[:, :D]))
+
+    @pytest.mark.parametrize(("task", "kind"), CASES)
+    def test_guesses_are_the_same(self, task, kind):
+        values = np.random.default_rng(3).integers(2, size=(N, 2)).astype(float)
+        found = self.guess(CHANGES[task][kind], task, values)
+        same = guess(CHANGES[task][kind], task=task)
+        assert (found["kind"], found["why"]) == (same["kind"], same["why"])
+        assert found["kind"] == kind
+
+
+def _with_constants(X, values):
+    return np.column_stack([X, np.broadcast_to(values, (len(X), 2))])
+
+
+class TestRowsInCommon:
+    def test_the_source_is_told_how_it_labelled_them(self):
+        side, look, classes = trusted_side("two", N)
+        X, y = world(1)
+        y = np.random.default_rng(0).permutation(y)
+        X[:30], y[:30] = side.X[:30], side.y[:30]
+        y[:9] = np.where(y[:9] == "y", "n", "y")
+        why = diagnose(Side(X, y, look(X)), side, FEATURES, classes, look)["why"]
+        assert "labelled 30 of your trusted rows itself, 9 of them differently (30%)." in why
+
+    def test_numbers(self):
+        side, look, _ = trusted_side("numbers", N)
+        X, y = world(1, task="numbers")
+        X[:20], y[:20] = side.X[:20], side.y[:20]
+        y[:5] += 500.0
+        why = diagnose(Side(X, y, look(X)), side, FEATURES, None, look)["why"]
+        assert "20 of your trusted rows itself: 5 (25%) differ" in why
+        assert "mean difference is +125" in why
+
+    def test_nothing_is_said_of_others_nor_where_rows_repeat_by_nature(self):
+        assert "itself" not in guess(CHANGES["two"]["flipped labels"])["why"]
+        rng = np.random.default_rng(0)
+        X, own = rng.integers(3, size=(200, 2)), rng.integers(3, size=(100, 2))
+        assert common_rows(X, X[:, 0], own, own[:, 0]) is None
+
+    def test_any_label_of_a_repeated_trusted_row_is_right(self):
+        rng = np.random.default_rng(0)
+        own = rng.normal(size=(100, 3))
+        own[1] = own[0]
+        labels = np.arange(100)
+        found = common_rows(own[[0, 0, 2, 3]], np.array([0, 1, 2, 9]), own, labels)
+        assert (found.rows, found.differ) == (4, 1)
+        few = rng.integers(2, size=(60, 12)).astype(float)  # equal rows are luck here
+        found = common_rows(few[:1].repeat(2, axis=0), np.zeros(2), few, np.zeros(60, dtype=int))
+        assert found is None or found.rows == 2
+
+
+def test_columns_without_variance_make_no_warning():
+    # Words that a source never uses, and one that it hardly does: warnings are errors here.
+    X, y = world(1)
+    reference = world(0)[0]
+    for scale in (0.0, 1e-160, 1e-200):
+        other = X.copy()
+        other[:, 3] *= scale
+        assert column_kinds.noisier(other, reference) is None
+    assert guess(lambda X, y: (X * (np.arange(D) != 3), y))["kind"] in QUESTIONS

@@ -98,12 +98,12 @@ def _width(X: np.ndarray) -> np.ndarray:
 def noisier(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
     """Find that most columns spread more widely than the reference's, around the same middle."""
     sd_s, sd_r = X.std(axis=0), reference.std(axis=0)
-    live = sd_r > 0
+    live = (sd_r > 0) & (sd_s > 0)
     if live.sum() < 2:
         return None
     error = _log_error(X[:, live]) + _log_error(reference[:, live])
-    wider = np.log(np.maximum(sd_s[live], 1e-300) / sd_r[live])
-    shift = np.abs(X.mean(axis=0) - reference.mean(axis=0))[live] / sd_s[live].clip(1e-300)
+    wider = np.log(sd_s[live] / sd_r[live])
+    shift = np.abs(X.mean(axis=0) - reference.mean(axis=0))[live] / sd_s[live]
     sure = float(np.mean(wider)) > 4.0 * float(np.mean(error)) / np.sqrt(live.sum())
     if np.mean(wider > 0.1) > 0.8 and np.median(wider) > 0.15 and sure and np.median(shift) < 0.3:
         return ColumnFinding("noisy features", np.flatnonzero(live)[wider > 0.1])
@@ -113,8 +113,10 @@ def noisier(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
 def _log_error(X: np.ndarray) -> np.ndarray:
     """Return the standard error of the logarithm of a standard deviation."""
     centred = X - X.mean(axis=0)
+    # Of a column that hardly varies a square of the variance may be too small for a number.
+    centred /= np.maximum(np.abs(centred).max(axis=0), 1e-300)
     variance = (centred**2).mean(axis=0)
-    kurtosis = (centred**4).mean(axis=0) / np.maximum(variance, 1e-300) ** 2
+    kurtosis = (centred**4).mean(axis=0) / variance**2
     return np.asarray(np.sqrt(np.maximum(kurtosis - 1.0, 0.1) / (4 * len(X))))
 
 

@@ -10,13 +10,14 @@ well as anything could; otherwise the answer is that it cannot be told.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sourcewise.audit import column_kinds, label_kinds, number_kinds
 from sourcewise.audit.column_kinds import ColumnFinding
+from sourcewise.audit.common_rows import common_rows
 from sourcewise.audit.label_kinds import Hypothesis
 from sourcewise.audit.own_rule import OwnRule, correlation, own_rule
 from sourcewise.audit.shifts import FeatureShift, compare_features
@@ -32,6 +33,8 @@ AHEAD, BEHIND = 4.0, 4.0
 COUNTED = 400
 SURE, UNSURE = 5.0, 3.0
 ALIKE = 0.4
+# Cases of labels that have nothing to do with the rows.
+SPECIAL = ("shuffled labels", "one label for all")
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,15 @@ def diagnose(
 ) -> dict[str, Any]:
     """Guess what is wrong: the keys of `SourceCard` that come from rows.
 
-    ``look`` says what the model makes of other rows; without it no repair of columns is tried.
+    ``look`` says what the model makes of other rows; without it no repair of columns is tried, and
+    rows that both have in common are not looked for. Columns that are constant in the reference
+    are no evidence: no model uses them.
     """
+    common = None
+    if look is not None:
+        both = (source.X, source.y, reference.X, reference.y)
+        common = common_rows(*both, numbers=classes is None)
+    source, reference, features, look = _without_constants(source, reference, features, look)
     shifts, scales = compare_features(source.X, reference.X, features)
     study = (
         _Classes(source, reference, classes) if classes is not None else _Numbers(source, reference)
@@ -140,12 +150,35 @@ def diagnose(
     units = guess.kind == "other units"
     return {
         "kind": guess.kind,
-        "why": words.why(),
+        "why": words.why() if common is None else f"{common} {words.why()}",
         "labels": tuple(LabelRate(*rate) for rate in rates),
         "shifts": tuple((scales if units else shifts)[:N_SHIFTS]),
         "agreement": study.agreement[0],
         "reference_agreement": study.agreement[1],
     }
+
+
+def _without_constants(
+    source: Side, reference: Side, features: np.ndarray, look: Scores | None
+) -> tuple[Side, Side, np.ndarray, Scores | None]:
+    """Leave out columns that never vary in the reference, and let ``look`` do without them."""
+    varies = np.ptp(reference.X, axis=0) > 0
+    if varies.all() or not varies.any():
+        return source, reference, features, look
+    whole, again = source.X, look
+
+    def look_at(X: np.ndarray) -> np.ndarray:
+        assert again is not None
+        rows = whole.astype(np.result_type(whole, X))
+        rows[:, varies] = X
+        return again(rows)
+
+    return (
+        replace(source, X=source.X[:, varies]),
+        replace(reference, X=reference.X[:, varies]),
+        features[varies],
+        None if look is None else look_at,
+    )
 
 
 def _guess(study: Any, source: Side, reference: Side, look: Scores | None) -> Guess:
@@ -174,7 +207,7 @@ def _leader(fitted: list[Hypothesis], free: float, rows: int) -> tuple[Hypothesi
     ranked = sorted(fitted, key=lambda h: -h.fit)
     best = ranked[0]
     others = [h for h in ranked if h.kind != best.kind]
-    if best.kind == "shuffled labels":  # the other says the same with more parameters
+    if best.kind in SPECIAL:  # the other says the same with more parameters
         others = [h for h in others if h.kind != "labels unrelated"]
     tempering = min(1.0, COUNTED / rows)
     ahead = (best.fit - others[0].fit) * tempering >= AHEAD
