@@ -162,6 +162,13 @@ def _check_attributes(model: Any) -> None:
         hash(name)
     if getattr(model, "copies_", None) is not None:
         _check_array("copies_", model.copies_, ("n",), sizes)
+        _require((model.copies_ >= 0).all())
+    labels = getattr(model, "_copies_labels", None)
+    if labels is not None:
+        _require(_is_a(labels, np.ndarray) and labels.shape == (sizes["n"], 3))
+        _require(labels.dtype.kind == "f" and np.isfinite(labels[:, :2]).all())
+    for name in ("_seen", "_column_words"):
+        _require(all(isinstance(text, str) for text in getattr(model, name, None) or ()))
     _check_weights(model)
     names = getattr(model, "feature_names_in_", ())
     _require(all(isinstance(name, str) for name in names))

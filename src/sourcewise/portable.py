@@ -71,6 +71,8 @@ class Portable:
             for name, value in attributes.items()
             if (new := self(self._own(name, value) if is_ours(model) else value)) is not value
         }
+        if is_ours(model) and getattr(model, "_seen", ()) is None:  # as long as the rows are there
+            changed["_seen"] = model._looked_closer()
         if not changed and len(attributes) == len(vars(model)):
             return model
         twin = copy.copy(model)

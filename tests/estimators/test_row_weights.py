@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 import sourcewise as sw
 from sourcewise.baselines import AllData
-from sourcewise.core import choices
 
 RNG = np.random.default_rng(0)
 SOURCES = RNG.permutation(np.repeat(["gold", "a", "b"], [60, 90, 150]))
@@ -33,12 +31,22 @@ def fitted():
 
 
 class TestRowWeights:
-    def test_mean_one_and_the_sources_shares(self, monkeypatch):
-        monkeypatch.setattr(choices, "DEFAULT", replace(choices.DEFAULT, without_copies=False))
-        fitted = model().fit(X, Y, sources=SOURCES)
+    def test_mean_one_and_the_sources_shares(self, fitted):
         weights = fitted.row_weights(SOURCES)
         assert weights.mean() == pytest.approx(1.0)
         for name, share in zip(fitted.sources_, fitted.source_weights_, strict=True):
+            assert weights[name == SOURCES].sum() / 300 == pytest.approx(share)
+
+    def test_mean_one_with_copies_of_trusted_rows_too(self):
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(300, 6))
+        copied = np.flatnonzero(SOURCES == "a")[:30]
+        rows[copied] = rows[np.flatnonzero(SOURCES == "gold")[:30]]
+        found = model().fit(rows, Y, sources=SOURCES)
+        assert found.copies_.sum() >= 30
+        weights = found.row_weights(SOURCES)
+        assert weights.mean() == pytest.approx(1.0, abs=1e-12)
+        for name, share in zip(found.sources_, found.source_weights_, strict=True):
             assert weights[name == SOURCES].sum() / 300 == pytest.approx(share)
 
     def test_any_rows_in_any_container(self, fitted):

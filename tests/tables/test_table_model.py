@@ -57,8 +57,9 @@ def test_row_weights_follow_the_table_and_average_one():
     weights = made.row_weights()
     assert weights[5] == 0.0
     assert np.delete(weights, 5).mean() == pytest.approx(1.0)
-    per_row = dict(zip(made.sources_, made.source_weights_ / made.model_.source_rows_, strict=True))
-    expected = data.who.map(per_row) * made.model_.source_rows_.sum()
+    rows = made.model_.source_rows_ + made.model_.copies_
+    per_row = dict(zip(made.sources_, made.source_weights_ / rows, strict=True))
+    expected = data.who.map(per_row) * rows.sum()
     assert np.allclose(np.delete(weights, 5), np.delete(expected.to_numpy(), 5))
 
 

@@ -106,9 +106,10 @@ def source_weights(report: SourceReport) -> list[dict[str, Any]]:
     """Per source: what it counts, and what each of its rows counts.
 
     ``row_weight`` is ``alpha_i / m_i``, scaled so that the average over all rows is 1: multiply it
-    into the loss of any trainer.
+    into the loss of any trainer. Rows that repeat trusted ones are counted in it.
     """
-    total = sum(row.rows for row in report.sources)
+    counts = [row.rows + (row.copies or 0) for row in report.sources]
+    total = sum(counts)
     return [
         {
             "source": row.source,
@@ -117,9 +118,9 @@ def source_weights(report: SourceReport) -> list[dict[str, Any]]:
             "discrepancy": row.discrepancy,
             "p_value": row.p_value,
             "reason": row.reason,
-            "row_weight": row.weight / row.rows * total,
+            "row_weight": row.weight / rows * total,
         }
-        for row in report.sources
+        for row, rows in zip(report.sources, counts, strict=True)
     ]
 
 

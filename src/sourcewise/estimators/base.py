@@ -21,6 +21,7 @@ from sourcewise.core.weights import theory_trade_off
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
+from sourcewise.estimators.closer_look import look_closer
 from sourcewise.estimators.elsewhere import ElsewhereInput
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.linear_scores import rows_with_constant
@@ -33,7 +34,8 @@ from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars, counter, report_progress
-from sourcewise.report.notes import class_notes, copies_notes, member_notes
+from sourcewise.report.notes import class_notes, closer_notes, copies_notes, member_notes
+from sourcewise.report.reasons import FOUND, REFERENCE, reasons
 from sourcewise.report.source_report import ReportContext, SourceReport
 
 
@@ -176,9 +178,11 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         with unchanged_on_failure(self), bars(self.verbose):
             rows = training.rows.append(new)
             if self.copies_ is not None:  # those of the other sources have been left out before
-                before = np.append(self.copies_, 0)
+                before, labels = np.append(self.copies_, 0), self._copies_labels
                 rows = self._leave_out_copies(rows, [*names, name])
                 self.copies_ = before + self.copies_
+                if labels is not None and self._copies_labels is not None:
+                    self._copies_labels = np.vstack([labels, self._copies_labels[-1:]])
             self._fit_rows(rows, [*names, name], known=training)
         return self
 
@@ -243,7 +247,10 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             self._fit_members(pool, measured, chosen)
         if isinstance(pool.family, EstimatorFamily):
             pool.family.expect_no_more_fits()
-        self._training = Training(rows, findings, measured, setting) if self.keep_data else None
+        self._training: Training | None = Training(rows, findings, measured, setting)
+        if not self.keep_data:
+            self._look_closer(pool)
+            self._training = None
 
     def _measure(
         self, pool: Pool, known: Training | None, with_folds: bool
@@ -289,6 +296,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         self._reference_gain = measured.reference_gain
         self._label_test = measured.label_test
         self.scaling_ = pool.scaling
+        self._seen: tuple[str, ...] | None = None
 
     def _fit_final(self, pool: Pool, selection: Selection, near: Any) -> None:
         if pool.features is not None and self._wants_numbers:
@@ -315,7 +323,9 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         assert pool.features is not None and chosen is not None
         model.n_features_in_ = len(pool.features.scale)
         model._training = None
-        model._set_copies(self.copies_, self._copies_by_chance, self._copies_unsought)
+        model._set_copies(
+            self.copies_, self._copies_by_chance, self._copies_unsought, self._copies_labels
+        )
         selection, near = chosen
         model._set_results(pool, measured.linear or measured, selection)
         with one_blas_thread():
@@ -353,7 +363,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
     def row_weights(self, sources: Any) -> np.ndarray:
         """One weight a row, for any other trainer: mean 1 over the rows that were fitted.
 
-        Each row gets its source's share of the weight, divided by the source's rows. With a
+        Each row gets its source's share of the weight, divided by the source's rows (those that
+        repeat trusted rows are counted here, though they had no part in the fit). With a
         ``sample_weight`` of your own, multiply by that, scaled to mean 1 within each source.
 
         Parameters
@@ -370,7 +381,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         if column is not None and hasattr(sources, "columns"):
             sources = columns.split_off(sources, column)[1]
         codes = validation.check_known_sources(sources, self.sources_.tolist())
-        weights = self.source_weights_ / self.source_rows_ * self.source_rows_.sum()
+        rows = self.source_rows_ + (0 if self.copies_ is None else self.copies_)
+        weights = self.source_weights_ / rows * rows.sum()
         return np.asarray(weights[codes])
 
     def report(self) -> SourceReport:
@@ -383,10 +395,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             rows=self.source_rows_,
             reference=self.reference_index_,
             reference_gain=self._reference_gain,
-            expected_errors=np.sqrt(
-                self._reference_variance
-                * (1.0 / self.source_sizes_ + 1.0 / self.source_sizes_[self.reference_index_])
-            ),
+            expected_errors=self._expected_errors(),
             trade_off=self.trade_off_,
             cutoff=self.cutoff_,
             shares=self.selection_.used,
@@ -416,13 +425,58 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             notes += member_notes({member.trained_on: member.share for member in model.members})
         if self._is_classifier and len(self.sources_) > 1:
             notes += class_notes(self.classes_.tolist(), self._class_counts.tolist())
-        return notes + copies_notes(
+        notes += copies_notes(
             self.copies_,
             self._copies_unsought,
             self.sources_.tolist(),
             self.source_rows_,
             self._copies_by_chance,
+            int(self.source_rows_[self.reference_index_]),
+            getattr(self, "_copies_labels", None),
         )
+        return notes + list(self._look_closer())
+
+    def _look_closer(self, pool: Pool | None = None) -> tuple[str, ...]:
+        """Say what a closer look at the rows shows, while they are here; once for a fit."""
+        if getattr(self, "_seen", None) is None:
+            self._seen = self._looked_closer(pool)
+        return self._seen or ()
+
+    def _looked_closer(self, pool: Pool | None = None) -> tuple[str, ...]:
+        training: Training | None = getattr(self, "_training", None)
+        if training is None or training.elsewhere or len(self.sources_) < 2:
+            return ()
+        if self.protocol == "paper":
+            return ()
+        pool = self._kept_pool(training) if pool is None else pool
+        setting = training.setting
+        if pool.discrepancy in LINEAR:
+            setting = choose_local_setting(pool.linear or pool)
+        if not pool.family.linear and pool.linear is None:
+            return ()
+        quiet = [i for i, reason in enumerate(self._reasons()) if reason not in (REFERENCE, *FOUND)]
+        with one_blas_thread():
+            look = look_closer(pool.linear or pool, setting, quiet, self.strict)
+        words = getattr(self, "_column_words", None) or self._columns
+        return tuple(
+            closer_notes(look, self.sources_.tolist(), words, numbers=not self._is_classifier)
+        )
+
+    def _reasons(self) -> list[str]:
+        """Return the reason in words of each source's weight."""
+        return reasons(
+            self.discrepancy_result_,
+            self.reference_index_,
+            self._reference_gain,
+            self._expected_errors(),
+            self.cutoff_,
+        )
+
+    def _expected_errors(self) -> np.ndarray:
+        """Return the standard errors that rows like the reference's would have."""
+        own = self.source_sizes_[self.reference_index_]
+        variances = self._reference_variance * (1.0 / self.source_sizes_ + 1.0 / own)
+        return np.asarray(np.sqrt(variances))
 
     def _reported_bound(self) -> GeneralizationBound:
         """Bound with the complexity of linear classifiers; 0 where that of the class is unknown."""

@@ -21,6 +21,10 @@ from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.estimators.feature_map import FeatureMap
 
 BLOCK = 10_000
+# Share of values that real numbers, written with some digits, may repeat.
+REPEATED = 0.1
+# Numbers farther apart than this part of the trusted ones' standard deviation are different.
+APART = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,12 +41,16 @@ class CopyRule:
         A row this near to a trusted one is a copy of it.
     usual : float
         Share of trusted rows that are as near to another: so many copies are coincidences.
+    exact : bool
+        Whether a row that equals a trusted one is that row: no trusted row equals another, and at
+        least two columns hold real numbers, hardly any of them twice.
     """
 
     features: FeatureMap
     reference: Any
     radius: float
     usual: float
+    exact: bool = False
 
     @classmethod
     def learn(cls, X: Any, choices: Choices) -> CopyRule | None:
@@ -61,20 +69,83 @@ class CopyRule:
         allowed = np.sort(nearest)[int(choices.copy_twins * len(nearest))]
         radius = min(choices.copy_radius * float(np.median(nearest)), float(allowed) * (1 - 1e-9))
         usual = max(float(np.mean(nearest <= radius)), 1.0 / len(nearest))
-        return cls(features, reference, radius, usual)
+        exact = bool((nearest > 0.0).all()) and _real_columns(reference) >= 2
+        return cls(features, reference, radius, usual, exact)
 
     def __call__(self, X: Any) -> np.ndarray:
         """Say of each row whether it is a copy."""
-        return np.asarray(_distance(_matrix(self.features(X)), self.reference) <= self.radius)
+        return np.asarray(self._nearest(X)[0] <= self.radius)
 
-    def among(self, X: Any, wanted: np.ndarray) -> np.ndarray:
-        """Say of each of the wanted rows whether it is a copy; a block at a time is mapped."""
-        found = np.zeros(X.shape[0], dtype=bool)
+    def among(self, X: Any, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Say of each of the wanted rows whether it is a copy; a block at a time is mapped.
+
+        Returns
+        -------
+        copied : bool array of shape (n_rows,)
+        same : int array of shape (n_rows,)
+            Which trusted row it equals; -1 for none, or where that may be chance.
+        """
+        found, same = np.zeros(X.shape[0], dtype=bool), np.full(X.shape[0], -1)
         positions = np.flatnonzero(wanted)
         for start in range(0, len(positions), BLOCK):
             some = positions[start : start + BLOCK]
-            found[some] = self(X[some])
-        return found
+            distance, nearest = self._nearest(X[some])
+            found[some] = distance <= self.radius
+            if self.exact:
+                same[some] = np.where(distance == 0.0, nearest, -1)
+        return found, same
+
+    def _nearest(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Distance to the nearest trusted row, exact where it is small, and which that is."""
+        rows = _matrix(self.features(X))
+        position, _ = pairwise_distances_argmin_min(rows, self.reference)
+        return _length(rows - self.reference[position]), position
+
+
+def relabelled(
+    same: np.ndarray,
+    y: np.ndarray,
+    own: np.ndarray,
+    codes: np.ndarray,
+    n_sources: int,
+    *,
+    numbers: bool,
+) -> np.ndarray:
+    """Say how each source labelled trusted rows itself.
+
+    Parameters
+    ----------
+    same : int array of shape (n_rows,)
+        Which trusted row each row equals; -1 for none.
+    y : array of shape (n_rows,)
+    own : array of shape (n_trusted,)
+        The trusted rows' labels.
+    codes : int array of shape (n_rows,)
+        Source of each row.
+    n_sources : int
+    numbers : bool
+        Whether labels are numbers, not classes.
+
+    Returns
+    -------
+    array of shape (n_sources, 3)
+        Such rows, those of them with another label (of numbers: farther away than ``APART``
+        standard deviations of the trusted ones), and the mean difference of numbers (NaN for
+        classes, and where there are no such rows).
+    """
+    found = np.flatnonzero(same >= 0)
+    here = codes[found]
+    table = np.full((n_sources, 3), np.nan)
+    table[:, 0] = np.bincount(here, minlength=n_sources)
+    if numbers:
+        off = y[found] - own[same[found]]
+        differ = np.abs(off) > APART * own.std()
+        total = np.bincount(here, off, minlength=n_sources)
+        np.divide(total, table[:, 0], out=table[:, 2], where=table[:, 0] > 0)
+    else:
+        differ = y[found] != own[same[found]]
+    table[:, 1] = np.bincount(here[differ], minlength=n_sources)
+    return table
 
 
 def keep_one(copied: np.ndarray, codes: np.ndarray, n_sources: int) -> np.ndarray:
@@ -94,10 +165,13 @@ def _matrix(mapped: Any) -> Any:
     return np.ascontiguousarray(mapped)
 
 
-def _distance(rows: Any, reference: Any) -> np.ndarray:
-    """Distance of each row to the nearest trusted one, exact where it is small."""
-    position, _ = pairwise_distances_argmin_min(rows, reference)
-    return _length(rows - reference[position])
+def _real_columns(reference: Any) -> int:
+    """How many columns hold numbers that hardly any two trusted rows share."""
+    if scipy.sparse.issparse(reference):
+        return 0
+    ordered = np.sort(reference, axis=0)
+    repeated = np.mean(ordered[1:] == ordered[:-1], axis=0)
+    return int((repeated < REPEATED).sum())
 
 
 def _nearest_other(reference: Any) -> np.ndarray:

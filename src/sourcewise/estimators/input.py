@@ -29,7 +29,7 @@ from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import spread
 from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.copies import CopyRule, keep_one, numbers_or_none
+from sourcewise.estimators.copies import CopyRule, keep_one, numbers_or_none, relabelled
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.pool import Pool
@@ -56,6 +56,7 @@ class SourceInput(BaseEstimator):
     via: str = "weights"
     scaling: str = "auto"
     strict: bool = False
+    _copies_labels: np.ndarray | None = None  # models of earlier versions have none
 
     def _validate(self, X: Any, y: Any, sources: Any, sample_weight: Any) -> tuple[Rows, list[Any]]:
         """Check everything a user gives, and learn what depends on the reference's rows alone."""
@@ -126,17 +127,32 @@ class SourceInput(BaseEstimator):
         if rule is None:
             self._set_copies(None, unsought=TWINS)
             return rows
-        copied = rule.among(X, ~trusted)
+        copied, same = rule.among(X, ~trusted)
+        labels = None
+        if rule.exact:
+            labels = relabelled(
+                same,
+                rows.y,
+                rows.y[trusted],
+                rows.codes,
+                len(names),
+                numbers=not self._is_classifier,
+            )
         copied = keep_one(copied, rows.codes, len(names))
         counts = np.bincount(rows.codes[copied], minlength=len(names))
-        self._set_copies(counts, by_chance=rule.usual)
+        self._set_copies(counts, by_chance=rule.usual, labels=labels)
         return rows.take(np.flatnonzero(~copied)) if copied.any() else rows
 
     def _set_copies(
-        self, counts: np.ndarray | None, by_chance: float = 0.0, unsought: str | None = None
+        self,
+        counts: np.ndarray | None,
+        by_chance: float = 0.0,
+        unsought: str | None = None,
+        labels: np.ndarray | None = None,
     ) -> None:
-        """Keep what the report says about copies of trusted rows."""
+        """Keep what the report says about copies of trusted rows; labels see `relabelled`."""
         self.copies_ = counts
+        self._copies_labels = labels
         self._copies_by_chance = by_chance
         self._copies_unsought = unsought
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 COPIES = (
-    "{rows} rows of {sources} repeat trusted rows and were left out, of measuring and of training: "
+    "{rows} of {sources} {repeat} left out, of measuring and of training: "
     "whoever has the trusted rows could buy trust with them ({listed})."
 )
 NOT_SOUGHT = "Nobody looked for copies of trusted rows: {why}."
@@ -16,7 +17,29 @@ NOT_SOUGHT = "Nobody looked for copies of trusted rows: {why}."
 TWINS = "the trusted rows repeat each other, so that equal rows mean nothing"
 NO_NUMBERS = "the rows are not numbers, and have no distances"
 NOT_HERE = "the sources are elsewhere, and must not see the trusted rows"
+RELABELLED = "{name!r} labelled {rows} of your trusted rows itself{how}.{warning}"
+AS_YOU_DID = "Sources labelled {rows} as you did that are trusted rows too, and none differently."
+WARNING = " That is more than slips: look at these rows before you use any of its labels."
+SUBGROUP = (
+    "{name!r} goes against your reference in one region ({where}): a model of your trusted rows is "
+    "{what} for {here:.0%} of its rows there, for {own:.0%} of yours there, and for "
+    "{elsewhere:.0%} of its rows elsewhere."
+)
+SCATTERED = (
+    "The labels of {name!r} scatter {ratio:.1f} times as widely around a model of your trusted "
+    "rows as your own do: they are noisy, or its cases are harder, even where that does little "
+    "harm."
+)
+UNCHECKED_REGION = (
+    "Of the sources' rows, {share:.0%} lie in a region ({where}) with {rows}: nobody checked what "
+    "the sources say there."
+)
+MORE = "The same holds for {more}."
 NAMED = 5
+# Of tests whether a source holds more copies than chance explains, for all sources together.
+BY_CHANCE = 0.01
+# Slips that careful people make, and the level of the test for more, for all sources together.
+SLIPS, LEVEL = 0.05, 0.05
 UNCHECKED = (
     "The trusted rows hold {rows} of class {name!r}: nobody checked what the sources say about "
     "that class."
@@ -74,7 +97,7 @@ def _percent(share: float) -> str:
 def class_notes(classes: Sequence[Any], counts: Sequence[int]) -> list[str]:
     """Name the classes of which there are too few trusted rows to judge anything by."""
     return [
-        UNCHECKED.format(rows=f"{count} row" if count == 1 else f"{count} rows", name=name)
+        UNCHECKED.format(rows=_rows(count), name=name)
         for name, count in zip(classes, counts, strict=True)
         if count < LEAST_OF_CLASS
     ][:NAMED]
@@ -86,8 +109,10 @@ def copies_notes(
     names: Sequence[Any],
     rows: np.ndarray,
     by_chance: float,
+    trusted: int,
+    labels: np.ndarray | None = None,
 ) -> list[str]:
-    """Say which sources hold more copies of trusted rows than chance explains.
+    """Say which sources hold more copies of trusted rows than chance explains, how labelled.
 
     Parameters
     ----------
@@ -98,17 +123,126 @@ def copies_notes(
     rows : int array of shape (n_sources,)
         Without the copies.
     by_chance : float
-        Share of clean rows that would look like copies.
+        Share of clean rows that would look like copies, as the trusted rows say.
+    trusted : int
+        Number of trusted rows, which that share is known from.
+    labels : array of shape (n_sources, 3), optional
+        Of exact copies: how many there are, how many of them are labelled differently, and the
+        mean difference of numbers (NaN for classes). None where equal rows may be chance.
     """
     if copies is None:
         return [] if unsought is None else [NOT_SOUGHT.format(why=unsought)]
-    expected = by_chance * (rows + copies)
-    found = np.flatnonzero(copies > expected + 3.0 * np.sqrt(expected))
+    found = np.flatnonzero(more_than_chance(copies, rows, by_chance, trusted))
+    said = [] if labels is None else relabelled_notes(names, labels)
     if not len(found):
-        return []
+        return said
     ranked = sorted(found.tolist(), key=lambda i: -copies[i])
     listed = ", ".join(f"{names[i]!r}: {copies[i]}" for i in ranked[:NAMED])
     more = f", and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
     sources = "1 source" if len(ranked) == 1 else f"{len(ranked)} sources"
     total = int(copies[found].sum())
-    return [COPIES.format(rows=total, sources=sources, listed=listed + more)]
+    note = COPIES.format(
+        rows=_rows(total),
+        sources=sources,
+        repeat="repeats a trusted row and was" if total == 1 else "repeat trusted rows and were",
+        listed=listed + more,
+    )
+    return [note, *said]
+
+
+def more_than_chance(
+    copies: np.ndarray, rows: np.ndarray, by_chance: float, trusted: int
+) -> np.ndarray:
+    """Whether each source holds more copies than rows like the trusted ones would.
+
+    The share of these is itself an estimate from so many rows, so that the number of copies has a
+    beta-binomial distribution (from Jeffreys' prior); the level is shared among the sources.
+    """
+    near = by_chance * trusted
+    n = rows + copies
+    chance = stats.betabinom.sf(copies - 1, n, near + 0.5, trusted - near + 0.5)
+    n_sources = max(len(copies) - 1, 1)
+    return np.asarray((copies > 0) & (chance < BY_CHANCE / n_sources))
+
+
+def relabelled_notes(names: Sequence[Any], labels: np.ndarray) -> list[str]:
+    """Say how sources labelled trusted rows themselves, those with more than slips first."""
+    rows, differ = labels[:, 0].astype(int), labels[:, 1].astype(int)
+    n_sources = max(len(rows) - 1, 1)
+    chance = np.where(rows > 0, stats.binom.sf(differ - 1, np.maximum(rows, 1), SLIPS), 1.0)
+    warned = (differ > 0) & (chance < LEVEL / n_sources)
+    order = sorted(np.flatnonzero(rows).tolist(), key=lambda i: (not warned[i], -rows[i]))
+    shown = [i for i in order if warned[i]] or [i for i in order if differ[i]]
+    if order and not shown:
+        return [AS_YOU_DID.format(rows=_rows(int(rows.sum())))]
+    return [
+        RELABELLED.format(
+            name=names[i],
+            rows=rows[i],
+            how=_how(rows[i], differ[i], float(labels[i, 2])),
+            warning=WARNING if warned[i] else "",
+        )
+        for i in shown[:NAMED]
+    ]
+
+
+def _how(rows: int, differ: int, mean: float) -> str:
+    share = f"{differ / rows:.0%}"
+    if np.isnan(mean):
+        return f", {differ} of them differently ({share})"
+    verb = "differs" if differ == 1 else "differ"
+    return (
+        f": {differ} ({share}) {verb} by more than half a standard deviation of your labels, the "
+        f"mean difference is {mean:+.3g}"
+    )
+
+
+def closer_notes(
+    look: Any, names: Sequence[Any], columns: Sequence[str] | None, numbers: bool
+) -> list[str]:
+    """Put what a closer look saw (`CloserLook`) into sentences."""
+    what = "far off" if numbers else "wrong"
+    regions = [
+        SUBGROUP.format(
+            name=names[one.source],
+            where=_where(one.columns, columns),
+            what=what,
+            here=one.here,
+            own=one.own,
+            elsewhere=one.elsewhere,
+        )
+        for one in look.regions
+    ]
+    scattered = [
+        SCATTERED.format(name=names[i], ratio=ratio)
+        for i, ratio in sorted(look.scattered, key=lambda pair: -pair[1])
+    ]
+    beside = [
+        UNCHECKED_REGION.format(
+            share=share,
+            where=_where(where, columns),
+            rows="1 trusted row" if rows == 1 else f"{rows or 'no'} trusted rows",
+        )
+        for share, rows, where in look.unchecked
+    ]
+    return [*_few(scattered), *_few(regions), *_few(beside)]
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def _few(sentences: list[str]) -> list[str]:
+    more = len(sentences) - NAMED
+    if more <= 0:
+        return sentences
+    return [*sentences[:NAMED], MORE.format(more="1 more" if more == 1 else f"{more} more")]
+
+
+def _where(columns: Sequence[tuple[int, bool]], names: Sequence[str] | None) -> str:
+    return ", ".join(
+        f"{'high' if high else 'low'} {names[j]!r}"
+        if names is not None and j < len(names)
+        else f"feature {j} {'high' if high else 'low'}"
+        for j, high in columns
+    )

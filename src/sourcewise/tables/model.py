@@ -25,6 +25,10 @@ NO_ROWS_KEPT = (
 )
 
 
+# Of wider tables columns have numbers only in the notes of the report.
+MOST_NAMED = 10_000
+
+
 class TableModel(BaseEstimator):
     """A model of raw tables: files or frames with text, gaps and categories in them.
 
@@ -48,8 +52,8 @@ class TableModel(BaseEstimator):
     task : {"auto", "classification", "regression"}
     min_rows : int
         Sources with fewer rows are left out.
-    estimator, discrepancy, trade_off, cv, protocol, n_jobs, random_state, keep_data, verbose
-        As in :class:`sourcewise.SourceWeightedClassifier`.
+    estimator, discrepancy, trade_off, cv, protocol, n_jobs, random_state, keep_data, strict
+        As in :class:`sourcewise.SourceWeightedClassifier`, and so is ``verbose``.
 
     Attributes
     ----------
@@ -104,6 +108,7 @@ class TableModel(BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = 0,
         keep_data: bool = True,
+        strict: bool = False,
         verbose: bool = False,
     ):
         self.label = label
@@ -125,6 +130,7 @@ class TableModel(BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.keep_data = keep_data
+        self.strict = strict
         self.verbose = verbose
 
     def fit(self, table: Any, y: Any = None, *, reference_table: Any = None) -> TableModel:
@@ -175,6 +181,9 @@ class TableModel(BaseEstimator):
         """Take parts that have been fitted elsewhere."""
         self.preprocessor_ = preprocessor
         self.model_ = model
+        # For the notes of the report; words of trusted rows stay out of files.
+        if not preprocessor.is_sparse_ and preprocessor.n_features_out_ <= MOST_NAMED:
+            model._column_words = preprocessor.get_feature_names_out().tolist()
         self.skipped_ = skipped
         self._row_codes = row_codes
         return self
@@ -192,6 +201,7 @@ class TableModel(BaseEstimator):
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             keep_data=self.keep_data,
+            strict=self.strict,
         )
 
     def predict(self, table: Any) -> np.ndarray:

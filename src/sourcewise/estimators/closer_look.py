@@ -1,0 +1,252 @@
+"""A closer look at what a mean loss hardly shows, for the notes of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.cluster import KMeans
+
+from sourcewise.core.closer_look import (
+    LEAST_ROWS,
+    RegionLosses,
+    region_test,
+    scatter_test,
+    unchecked_regions,
+)
+from sourcewise.core.data import SourceData
+from sourcewise.core.folds import named_seed
+from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.estimators.pool import Pool
+
+# Trusted rows for a region, and regions at most.
+ROWS_A_REGION, MOST_REGIONS = 15, 12
+# Rows of a source that are looked at, and of all of them.
+MOST_ROWS, MOST_IN_ALL, FEWEST = 1000, 200_000, 50
+# Rows that regions are found by.
+SAMPLE = 1000
+# Of the tests, for the whole report: to be mentioned at all, and with `strict=True`.
+CLEAR, STRICT = 0.01, 0.05
+# A region is worth a warning if so many more rows are wrong there, and twice as many more as
+# elsewhere.
+WORSE = 0.2
+# A number is far off if the model misses so large a share of the trusted ones by less.
+USUAL = 0.8
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A region in which a source goes against the reference.
+
+    Attributes
+    ----------
+    source : int
+    columns : tuple of (feature, whether it is high there)
+        By which the region differs most from the rest.
+    here, own, elsewhere : float
+        Share of wrong rows of the source there, of the reference there, of the source elsewhere.
+    """
+
+    source: int
+    columns: tuple[tuple[int, bool], ...]
+    here: float
+    own: float
+    elsewhere: float
+
+
+@dataclass(frozen=True)
+class CloserLook:
+    """What was seen.
+
+    Attributes
+    ----------
+    regions : list of Suspicion
+    scattered : list of (source, ratio)
+        Sources whose numbers scatter so many times as much as the reference's.
+    unchecked : list of (share of the sources' rows, trusted rows, columns)
+        Regions in which there are too few trusted rows.
+    """
+
+    regions: list[Suspicion]
+    scattered: list[tuple[int, float]]
+    unchecked: list[tuple[float, int, tuple[tuple[int, bool], ...]]]
+
+
+def look_closer(
+    pool: Pool, setting: float, quiet: Sequence[int], strict: bool = False
+) -> CloserLook:
+    """Look at the sources by fold models of the reference, whose regularisation is ``setting``.
+
+    Nothing was found against those at the positions ``quiet``: of others it is no news that their
+    numbers scatter. A row of a source is looked at by a model that has
+    not seen one of the folds, drawn at random, as each trusted row is.
+    """
+    data, folds = pool.data, pool.folds
+    k, fold = folds.n_folds, folds.folds[0]
+    weights = np.where(fold[:, None] == np.arange(k), 0.0, pool.reference.shares[:, None])
+    weights = weights / np.sum(pool.reference.shares**2)
+    models = pool.family.fit(pool.reference.X, pool.reference.y, weights, np.full(k, setting))
+    others = [i for i in range(pool.n_sources) if i != pool.position]
+    rows, of_row = _some_rows(data, others, pool)
+    which = np.random.default_rng(pool.seed).permutation(np.resize(fold, len(rows)))
+    family: Any = pool.family
+    said = family.predict_each(models, which, data.X[rows])
+    own_said = family.predict_each(models, fold, pool.reference.X)
+    level = STRICT if strict else CLEAR
+    scattered = []
+    losses, own_losses = (
+        pool.bounded_loss(said, data.y[rows]),
+        pool.bounded_loss(own_said, pool.reference.y),
+    )
+    if pool.n_classes:
+        wrong = said.argmax(axis=1) != data.y[rows]
+        own_wrong = own_said.argmax(axis=1) != pool.reference.y
+    else:
+        rest, own_rest = data.y[rows] - said, pool.reference.y - own_said
+        far = np.quantile(np.abs(own_rest), USUAL)
+        wrong, own_wrong = np.abs(rest) > far, np.abs(own_rest) > far
+        for i in quiet:
+            ratio, p = scatter_test(rest[of_row == i], own_rest)
+            if p < level / len(others):
+                scattered.append((i, ratio))
+    found = Regions.find(pool, rows, of_row)
+    if found is None:
+        return CloserLook([], scattered, [])
+    noted = [i for i, _ in scattered]
+    suspicions = _suspicions(
+        found, others, of_row, (losses, own_losses), (wrong, own_wrong), level / len(others)
+    )
+    return CloserLook(
+        [one for one in suspicions if one.source not in noted],
+        scattered,
+        found.unchecked(of_row, others),
+    )
+
+
+def _some_rows(data: SourceData, sources: list[int], pool: Pool) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the sources, not too many of each, and their sources."""
+    most = int(np.clip(MOST_IN_ALL // max(len(sources), 1), FEWEST, MOST_ROWS))
+    chosen = []
+    for i in sources:
+        rows = np.arange(data.starts[i], data.starts[i + 1])
+        if len(rows) > most:
+            rng = np.random.default_rng(named_seed(pool.seed, pool.names[i]))
+            rows = np.sort(rng.choice(rows, most, replace=False))
+        chosen.append(rows)
+    of_row = np.repeat(sources, [len(rows) for rows in chosen])
+    return np.concatenate([np.arange(0), *chosen]), of_row
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Regions of the features, found by k-means among trusted and other rows alike.
+
+    Attributes
+    ----------
+    own, others : int arrays
+        Region of each trusted row, and of each row of the sources.
+    columns : list of tuple of (feature, whether it is high there)
+    """
+
+    own: np.ndarray
+    others: np.ndarray
+    columns: list[tuple[tuple[int, bool], ...]]
+
+    @classmethod
+    def find(cls, pool: Pool, rows: np.ndarray, of_row: np.ndarray) -> Regions | None:
+        """Find them; None where there are too few rows to speak of any."""
+        n = min(len(pool.reference.y) // ROWS_A_REGION, MOST_REGIONS)
+        if n < 2 or not len(rows):
+            return None
+        own, others = _features(pool.reference.X), _features(pool.data.X[rows])
+        if not isinstance(pool.data.X, SparseRows):
+            # No source can draw the borders by values that no trusted row comes near.
+            others = np.clip(others, own.min(axis=0), own.max(axis=0))
+        rng = np.random.default_rng(pool.seed)
+        half = min(SAMPLE // 2, own.shape[0])
+        drawn = rng.choice(own.shape[0], half, replace=False)
+        chance = 1.0 / np.bincount(of_row)[of_row]
+        beside = rng.choice(len(rows), min(half, len(rows)), replace=False, p=chance / chance.sum())
+        sample = _below(own[drawn], others[beside])
+        search = KMeans(n, n_init=2, random_state=pool.seed, max_iter=50).fit(sample)
+        centres = search.cluster_centers_
+        spread = _deviation(sample)
+        off = (centres - np.asarray(sample.mean(axis=0)).ravel()) / np.maximum(spread, 1e-12)
+        off[:, spread <= 0] = 0.0
+        kept = pool.features.kept if pool.features is not None else None
+        columns = []
+        for line in off:
+            most = np.argsort(-np.abs(line), kind="stable")[:2]
+            columns.append(
+                tuple((int(j if kept is None else kept[j]), bool(line[j] > 0)) for j in most)
+            )
+        return cls(search.predict(own), search.predict(others), columns)
+
+    def unchecked(
+        self, of_row: np.ndarray, sources: list[int]
+    ) -> list[tuple[float, int, tuple[tuple[int, bool], ...]]]:
+        """Regions with too few trusted rows."""
+        n = len(self.columns)
+        counts = np.array([np.bincount(self.others[of_row == i], minlength=n) for i in sources])
+        shares = np.mean(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), axis=0)
+        own = np.bincount(self.own, minlength=n)
+        few = unchecked_regions(shares, own, LEAST_ROWS, CLEAR)
+        return [(float(shares[r]), int(own[r]), self.columns[r]) for r in few]
+
+
+def _suspicions(
+    regions: Regions,
+    sources: list[int],
+    of_row: np.ndarray,
+    losses: tuple[np.ndarray, np.ndarray],
+    wrong: tuple[np.ndarray, np.ndarray],
+    level: float,
+) -> list[Suspicion]:
+    """Find sources that go against the reference in one region, and much less elsewhere.
+
+    ``losses`` and ``wrong`` are of the sources' rows and of the reference's.
+    """
+    shape = len(sources), len(regions.columns)
+    cell = np.searchsorted(sources, of_row) * shape[1] + regions.others
+
+    def by_region(values: tuple[np.ndarray, np.ndarray]) -> tuple[RegionLosses, RegionLosses]:
+        return (
+            RegionLosses.of(values[0].astype(np.float64), cell, shape),
+            RegionLosses.of(values[1].astype(np.float64), regions.own, shape[1:]),
+        )
+
+    region, p_values = region_test(*by_region(losses))
+    theirs, own = by_region(wrong)
+    found = []
+    for s in np.flatnonzero(p_values < level).tolist():
+        at = np.arange(shape[1]) == region[s]
+        here, elsewhere = (theirs.total[s, w].sum() / theirs.rows[s, w].sum() for w in (at, ~at))
+        own_here, own_elsewhere = (own.total[w].sum() / own.rows[w].sum() for w in (at, ~at))
+        if here - own_here > max(WORSE, 2.0 * (elsewhere - own_elsewhere)):
+            columns = regions.columns[region[s]]
+            found.append(
+                Suspicion(sources[s], columns, float(here), float(own_here), float(elsewhere))
+            )
+    return found
+
+
+def _features(X: Any) -> Any:
+    """Return mapped rows without the constant."""
+    return X.features if isinstance(X, SparseRows) else np.asarray(X[:, :-1])
+
+
+def _below(first: Any, second: Any) -> Any:
+    if scipy.sparse.issparse(first):
+        return scipy.sparse.csr_matrix(scipy.sparse.vstack([first, second]))
+    return np.concatenate([first, second])
+
+
+def _deviation(rows: Any) -> np.ndarray:
+    if not scipy.sparse.issparse(rows):
+        return np.asarray(rows.std(axis=0))
+    mean = np.asarray(rows.mean(axis=0)).ravel()
+    square = np.asarray(rows.multiply(rows).mean(axis=0)).ravel()
+    return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)))
