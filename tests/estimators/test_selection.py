@@ -114,7 +114,7 @@ def test_a_model_uses_the_average_and_says_so(class_pool, kind):
     )
     np.testing.assert_allclose(model.source_weights_, expected)
     assert model.trade_off_ == max(shares, key=lambda pair: pair[1])[0]
-    assert "(mostly)" in str(model.report())
+    assert "the likeliest" in str(model.report())
     page = model.report().to_html()
     assert f"an average over {len(shares)} values of λ" in page and "was chosen" not in page
     fixed = model.at_trade_off(model.trade_off_)
@@ -122,7 +122,7 @@ def test_a_model_uses_the_average_and_says_so(class_pool, kind):
         fixed.source_weights_,
         solve_weights(fixed.discrepancies_, fixed.source_sizes_, fixed.trade_off_),
     )
-    assert "(mostly)" not in str(fixed.report())
+    assert "the likeliest" not in str(fixed.report())
     assert "an average over" not in fixed.report().to_html()
 
 

@@ -259,11 +259,15 @@ class SourceReport:
 
     def _rule(self) -> str:
         """Say in a line of 80 columns which sources count."""
-        about = f"lambda = {self.trade_off:.3g}{' (mostly)' if self.averaged else ''}"
+        about = f"lambda = {self.trade_off:.3g}"
         if np.isinf(self.trade_off):
             return f"{about}: every source counts by its rows."
         if self.trade_off == 0:
             return f"{about}: only what is closest to the reference counts."
+        if self.averaged:
+            # Of other lambdas other sources count a little: the table's weights are averages.
+            about = f"Weights average over lambda; at {self.trade_off:.3g}, the likeliest"
+            return f"{about}, sources below {self.cutoff:.3g} count."
         return f"{about}: a source counts if its discrepancy is below {self.cutoff:.3g}."
 
 
