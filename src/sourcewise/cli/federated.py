@@ -28,7 +28,7 @@ Flower:   {folder}/flower/config.toml   where the SuperLink is, for flwr run
 
 Next, with Flower's own programs (between machines, with keys and certificates instead of
 --insecure: docs/federated-administrator.md). At the server:
-  export FLWR_HOME={folder}/flower FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
+  export FLWR_HOME={home} FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
   flower-superlink --insecure --host 127.0.0.1 --disable-runtime-dependency-installation
 At each site:
   flower-supernode --insecure --superlink {address} --node-config "site='site.toml'"
@@ -44,7 +44,7 @@ def demo(quiet: o.Quiet = False) -> None:
     from sourcewise.engines.flower.demo import run_demo
 
     if not quiet:
-        print("Starting a SuperLink and three sites on 127.0.0.1; about a minute ...", flush=True)
+        print("Starting a SuperLink and three sites on 127.0.0.1; 2 to 3 minutes ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="sourcewise-federated-") as folder:
         result = run_demo(Path(folder))
     if not quiet:
@@ -74,7 +74,7 @@ def init(
     Each site reads a CSV or Parquet of its own, by a file that only its owner writes.
     """
     _check_flower()
-    from sourcewise.engines.flower.project import ADDRESS, project_files
+    from sourcewise.engines.flower.project import ADDRESS, FLOWER_HOME, project_files
 
     if directory.exists():
         raise ValueError(FOLDER_EXISTS.format(path=directory))
@@ -83,7 +83,7 @@ def init(
     table = str(reference.resolve()) if reference is not None else EXAMPLE_REFERENCE
     texts = project_files(table, label, str(directory.resolve()), sites)
     _write_project(directory, texts)
-    print(NEXT.format(folder=directory, address=ADDRESS))
+    print(NEXT.format(folder=directory, home=directory.resolve() / FLOWER_HOME, address=ADDRESS))
 
 
 def _check_flower() -> None:
