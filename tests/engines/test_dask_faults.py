@@ -84,6 +84,13 @@ def test_a_worker_killed_in_any_phase_changes_nothing(cluster, folder, at_phase)
             assert_identical(fit(folder, cluster), quiet)
 
 
+def test_all_workers_killed_at_once_come_back_and_change_nothing(cluster, folder, at_phase):
+    quiet = fit(folder, cluster)
+    for phase in ("reading", "training"):
+        with at_phase(phase, lambda: kill(cluster, 2)):
+            assert_identical(fit(folder, cluster), quiet)
+
+
 def test_a_fit_whose_workers_are_all_lost_goes_on_elsewhere(cluster, folder, at_phase, tmp_path):
     quiet = fit(folder, cluster)
     model = estimator("", trade_off=2.0)

@@ -47,7 +47,7 @@ class DaskEngine:
         self.fit = tasks[0].fit
         self.rules = tasks[0].rules
         runner.place(len(tasks))
-        self.tasks = [runner.keep(task, task.group.number) for task in tasks]
+        self.tasks = [runner.keep(task) for task in tasks]
         facts = self._read()
         self._sizes = np.concatenate([one.sizes for one in facts])
         self._row_counts = np.concatenate([one.row_counts for one in facts])
@@ -220,5 +220,5 @@ class DaskSums:
         """Weights of a group, which go there once."""
         if group not in self.parts:
             mine = self.weights.of_sources(self.engine.groups[group].sources)
-            self.parts[group] = self.engine.runner.keep(mine, group)
+            self.parts[group] = self.engine.runner.keep(mine)
         return self.parts[group]

@@ -82,13 +82,15 @@ class Runner:
         seats = [address for address in sorted(threads) for _ in range(threads[address])]
         self.homes = {g: seats[g * len(seats) // n_groups] for g in range(n_groups)}
 
-    def keep(self, value: Any, group: int | None = None) -> Any:
-        """Hold a value that many tasks need on the cluster; it can be made again there."""
+    def keep(self, value: Any) -> Any:
+        """Hold a value that many tasks need on the cluster; it can be made again there.
+
+        Anywhere: what is kept at a place waits for ever if all workers are lost and others come.
+        """
         from sourcewise.engines.dask.tasks import same
 
-        where = {} if group is None else self._at_home(group)
         with self._explained(), _large_messages():
-            return self.client.submit(same, value, pure=False, **where)
+            return self.client.submit(same, value, pure=False)
 
     def each(
         self, function: Callable[..., Any], jobs: Sequence[tuple[int | None, tuple[Any, ...]]]
