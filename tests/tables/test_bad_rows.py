@@ -81,7 +81,7 @@ def test_what_is_left_is_read_as_if_the_bad_rows_had_never_been(given):
     [
         (("x", "oops"), "Column 'x' mixes numbers and text .* --skip-bad-rows"),
         (("y", "maybe"), "has the label 'maybe', which the reference .* --skip-bad-rows"),
-        (("y", None), "has no label in 1 rows .* --skip-bad-rows"),
+        (("y", None), "has no label in 1 row .* --skip-bad-rows"),
     ],
 )
 def test_without_it_the_sentence_names_the_option(given, change, sentence):

@@ -11,11 +11,11 @@ from sourcewise.core.discrepancy.power import LabelTest
 LEVEL, POWER = 0.05, 0.8
 UNKNOWN = "There are {rows:.0f} trusted rows; how much they find by p-values is not known here."
 HOPELESS = (
-    "With {rows:.0f} trusted rows, a source of {source_rows:.0f} rows may well go unnoticed even "
+    "With {rows:.0f} trusted rows, a source of {source_rows} may well go unnoticed even "
     "if all of its labels are random (power {power:.2f}); more trusted rows would help."
 )
 FOUND = (
-    "With {rows:.0f} trusted rows, a source of {source_rows:.0f} rows is told from noise (power "
+    "With {rows:.0f} trusted rows, a source of {source_rows} is told from noise (power "
     "0.8) if {share:.0%} of its labels are random, which is a discrepancy of {discrepancy:.3f}"
 )
 
@@ -57,20 +57,25 @@ class ReferenceAdequacy:
             return UNKNOWN.format(rows=self.rows)
         if np.isinf(self.detectable_discrepancy):
             return HOPELESS.format(
-                rows=self.rows, source_rows=self.source_rows, power=self.power_of_random
+                rows=self.rows, source_rows=self._of_source, power=self.power_of_random
             )
         found = FOUND.format(
             rows=self.rows,
-            source_rows=self.source_rows,
+            source_rows=self._of_source,
             share=self.detectable_share,
             discrepancy=self.detectable_discrepancy,
         )
         if np.isinf(self.rows_to_halve):
             return (
                 f"{found}; no further trusted rows could halve that, because the sources have "
-                f"about {self.source_rows:.0f} rows each."
+                f"about {self._of_source} each."
             )
         return f"{found}; about {self.rows_to_halve:.0f} more would halve that."
+
+    @property
+    def _of_source(self) -> str:
+        rows = round(self.source_rows)
+        return "1 row" if rows == 1 else f"{rows} rows"
 
 
 def reference_adequacy(

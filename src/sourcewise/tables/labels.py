@@ -15,8 +15,8 @@ from sourcewise.tables.request import TableRequest
 from sourcewise.tables.values import as_text, column_kind, numbers_in_text
 
 LABEL_MISSING = (
-    "Source {source!r} has no label in {count} rows (the first is row {row}, column {column!r}); "
-    "fill them in, or leave such rows out with --skip-bad-rows."
+    "Source {source!r} has no label in {rows} (row {row} of column {column!r}{first}); fill it "
+    "in, or leave such rows out with --skip-bad-rows."
 )
 LABEL_INFINITE = (
     "Source {source!r} has an infinite label (row {row}, column {column!r}); correct it, or leave "
@@ -59,7 +59,13 @@ def read_labels(
         row = int(np.flatnonzero(missing)[0])
         count = int((missing & (codes == codes[row])).sum())
         raise ValueError(
-            LABEL_MISSING.format(source=names[codes[row]], count=count, row=row + 1, column=column)
+            LABEL_MISSING.format(
+                source=names[codes[row]],
+                rows="1 row" if count == 1 else f"{count} rows",
+                row=row + 1,
+                column=column,
+                first="" if count == 1 else " is the first",
+            )
         )
     bad.add(missing, bad_rows.NO_LABEL)
     if kind == "category":

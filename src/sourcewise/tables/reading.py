@@ -9,6 +9,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,8 @@ NAME_NOT_TEXT = "The table has a column named {name!r}, which is no text; rename
 ODD_FRAME = "A column of the table holds what no table file could hold ({problem}); drop it."
 
 BATCH_ROWS = 32_768
+# Bytes of a file that is kept in memory while its table is read.
+SMALL = 200_000_000
 # A column of text is taken for numbers with mistakes in it if this many values are numbers.
 MOSTLY_NUMBERS = 0.8
 DELIMITERS = ",;\t|"
@@ -165,7 +168,10 @@ class CsvTable(FrameTable):
 
 
 class ParquetTable(Table):
-    """One or more Parquet files, one below the other; never more than a batch in memory."""
+    """One or more Parquet files, one below the other; never more than a batch in memory.
+
+    A small file is read once: of wide tables opening a file costs as much as reading its rows.
+    """
 
     def __init__(self, path: Path, files: Sequence[Path]):
         import pyarrow as pa
@@ -174,12 +180,17 @@ class ParquetTable(Table):
         self.files = list(files)
         schema, rows = None, 0
         self.footers = []
+        self._small: Any = None
+        self._last: Any = None
         for file in self.files:
             try:
-                with parquet.ParquetFile(file) as opened:
+                small = len(self.files) == 1 and file.stat().st_size <= SMALL
+                opened = parquet.ParquetFile(pa.BufferReader(file.read_bytes()) if small else file)
+                with nullcontext(opened) if small else opened:
                     found = opened.schema_arrow
                     rows += opened.metadata.num_rows
                     self.footers.append(opened.metadata)
+                    self._small = opened if small else None
             except MemoryError:
                 raise
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -197,9 +208,17 @@ class ParquetTable(Table):
         import pyarrow as pa
         from pyarrow import parquet
 
+        if self._last is not None and set(columns) <= set(self._last.schema.names):
+            if wanted is None or wanted(0, self.n_rows):
+                yield 0, self._last.select(list(columns))
+            return
         start = 0
         for path, footer in zip(self.files, self.footers, strict=True):
-            with parquet.ParquetFile(path, metadata=footer, pre_buffer=False) as file:
+            with (
+                parquet.ParquetFile(path, metadata=footer, pre_buffer=False)
+                if self._small is None
+                else nullcontext(self._small)
+            ) as file:
                 for group in range(file.num_row_groups):
                     rows = file.metadata.row_group(group).num_rows
                     if wanted is not None and not wanted(start, start + rows):
@@ -209,6 +228,8 @@ class ParquetTable(Table):
                         for batch in file.iter_batches(
                             BATCH_ROWS, row_groups=[group], columns=list(columns), use_threads=False
                         ):
+                            if self._small is not None and batch.num_rows == self.n_rows:
+                                self._last = batch
                             yield start, batch.select(list(columns))
                             start += batch.num_rows
                     except MemoryError:

@@ -36,7 +36,7 @@ REFERENCE_NAMED_TWICE = (
     "--reference-file another name with --reference."
 )
 REFERENCE_TOO_SMALL = (
-    "The reference {reference!r} has {rows} rows; at least {least} trusted rows are needed."
+    "The reference {reference!r} has {rows}; at least {least} trusted rows are needed."
 )
 NO_OTHER_SOURCE = (
     "Column {column!r} names no source besides the reference {reference!r}; there is nothing to "
@@ -136,7 +136,7 @@ def read_training(request: TableRequest) -> TrainingTable:
         dates=request.dates,
         numbers=numbers,
     )
-    preprocessor.fit(rows.filter(still_good))
+    preprocessor.fit(rows if still_good.all() else rows.filter(still_good))
     place = _places(codes, counts)
     X = _fill(parts, preprocessor, place, int(counts.sum()), rows_before)
     training = TrainingTable(
@@ -157,7 +157,11 @@ def read_training(request: TableRequest) -> TrainingTable:
 def _check_enough(reference: str, rows: int) -> None:
     if rows < LEAST_TRUSTED:
         raise ValueError(
-            REFERENCE_TOO_SMALL.format(reference=reference, rows=rows, least=LEAST_TRUSTED)
+            REFERENCE_TOO_SMALL.format(
+                reference=reference,
+                rows="1 row" if rows == 1 else f"{rows} rows",
+                least=LEAST_TRUSTED,
+            )
         )
 
 
