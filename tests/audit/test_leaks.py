@@ -52,3 +52,26 @@ def test_numbers_that_rise_and_fall_with_the_label_are_named():
     named = " ".join(found(frame))
     assert "'exponential' gives the label away" in named
     assert "'twice' repeats the label" in named
+
+
+@pytest.mark.parametrize("text", [(), ("note",)])
+def test_columns_that_only_vary_outside_the_reference_are_named(text):
+    frame = table()
+    n = len(frame) // 3
+    frame["flag"] = np.arange(3 * n) >= 2 * n
+    frame["colour"] = np.where(np.arange(3 * n) % 2 + (np.arange(3 * n) < n) > 0, "red", "blue")
+    frame["same"] = 1.0
+    frame["note"] = [f"words of row {i % 7}" for i in range(3 * n)]
+    given = TableRequest(frame, "y", "who", "gold", text=text, drop=() if text else ("note",))
+    (sentence,) = leaks(read_training(given))
+    assert sentence.startswith("Columns 'flag', 'colour' have the same value in all of your")
+    del frame["flag"]
+    (sentence,) = leaks(read_training(given))
+    assert sentence.startswith("Column 'colour' has the same value")
+    assert "what it means, so it is ignored" in sentence
+
+
+def test_they_are_named_beside_few_trusted_rows_too():
+    frame = table(n=20)
+    frame["flag"] = np.arange(60) >= 40
+    assert len(found(frame)) == 1

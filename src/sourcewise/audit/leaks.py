@@ -1,4 +1,4 @@
-"""Columns that give the label away: named before any result, which they make worthless."""
+"""Columns to know of before any result: those that give the label away, and those of one value."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse
 from scipy import stats
 
+from sourcewise.core.sparse_rows import column_extremes
 from sourcewise.tables.preprocessing import TablePreprocessor
 
 # A column that alone is wrong for a smaller share of rows than this gives the label away.
@@ -20,6 +21,12 @@ SENTENCE = (
     "Column {name!r} {what}. If it was made from the label, the results are worth nothing: leave "
     "it out with --drop."
 )
+# Of columns that never vary among the trusted rows.
+CONSTANT = (
+    "{columns} the same value in all of your trusted rows, but not in the sources: your reference "
+    "cannot tell what {it}, so {verb} ignored (but by --protocol paper)."
+)
+MOST_NAMED = 8
 
 
 class Rows(Protocol):
@@ -47,10 +54,10 @@ class Rows(Protocol):
 
 
 def leaks(training: Rows) -> list[str]:
-    """Return a sentence for each column that repeats the label, or gives it away."""
+    """Return a sentence for each column that gives the label away, and one on constant columns."""
     m = int(training.counts[0])
     if m < LEAST_TRUSTED:
-        return []
+        return constants(training)
     blocks = _blocks(training)
     strength = np.array([_strength(training, where) for _, where in blocks])
     found = []
@@ -60,7 +67,38 @@ def leaks(training: Rows) -> list[str]:
         what = tell(_dense(training.X, where), training.y, m)
         if what:
             found.append(SENTENCE.format(name=name, what=what))
-    return found
+    return [*found, *constants(training)]
+
+
+def constants(training: Rows) -> list[str]:
+    """Name the columns that never vary in the reference, and do elsewhere."""
+    m = int(training.counts[0])
+    low, high = _extremes(training.X[:m])
+    everywhere = _extremes(training.X)
+    odd = (low == high) & (everywhere[0] < everywhere[1])
+    names = [name for name, where in _blocks(training) if _only(odd, low == high, where)]
+    if not names:
+        return []
+    listed = ", ".join(map(repr, names[:MOST_NAMED]))
+    if len(names) > MOST_NAMED:
+        listed += f" and {len(names) - MOST_NAMED} more"
+    one = len(names) == 1
+    return [
+        CONSTANT.format(
+            columns=f"{'Column' if one else 'Columns'} {listed} {'has' if one else 'have'}",
+            it="it means" if one else "they mean",
+            verb="it is" if one else "they are",
+        )
+    ]
+
+
+def _extremes(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    return column_extremes(X) if scipy.sparse.issparse(X) else (X.min(axis=0), X.max(axis=0))
+
+
+def _only(odd: np.ndarray, constant: np.ndarray, where: slice) -> bool:
+    """Whether a raw column has nothing but constant features, one of which varies elsewhere."""
+    return bool(constant[where].all() and odd[where].any())
 
 
 def _blocks(training: Rows) -> list[tuple[str, slice]]:
