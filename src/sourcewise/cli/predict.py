@@ -68,7 +68,8 @@ def predict(
     if as_json:
         print_json({"predictions": str(output), "rows": table.n_rows})
     elif not quiet:
-        print(f"{table.n_rows} predictions: {output}")
+        what = "1 prediction" if table.n_rows == 1 else f"{table.n_rows} predictions"
+        print(f"{what}: {output}")
 
 
 def load_table_model(path: Path) -> TableModel:
