@@ -126,6 +126,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
                         break
                     except SourcesChanged:  # go on with those that are left
                         continue
+            self._told_by_sources_ = tuple(getattr(sources, "notes", ()))
         return self
 
     def add_source(self, X: Any, y: Any, name: Any, sample_weight: Any = None) -> Any:
@@ -434,7 +435,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             int(self.source_rows_[self.reference_index_]),
             getattr(self, "_copies_labels", None),
         )
-        return notes + list(self._look_closer())
+        return [*notes, *self._look_closer(), *getattr(self, "_told_by_sources_", ())]
 
     def _look_closer(self, pool: Pool | None = None) -> tuple[str, ...]:
         """Say what a closer look at the rows shows, while they are here; once for a fit."""

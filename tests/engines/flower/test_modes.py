@@ -45,6 +45,7 @@ def test_models_only_is_near_all_rows_in_memory(pool):
     most = 0.08 if pool is POOLS["few rows and many features"] else 0.05
     assert total_variation(exact, found) < most
     assert sources.facts.rule.startswith("approximate")
+    assert sources.facts.rule in found.report().notes[-1]
     assert len(sources.facts.rounds) <= 12
 
 
