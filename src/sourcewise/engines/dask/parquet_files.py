@@ -17,7 +17,8 @@ from sourcewise.files import natural
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 READ_BYTES = 1 << 16  # of a column at a time
-BATCH_BYTES = 8 << 20  # of rows at a time; a row group is never in memory whole unless it is small
+BATCH_BYTES = 8 << 20  # of rows at a time
+WHOLE_GROUP = 1 << 18  # rows: 2 MB a column
 LEAST_BATCH, MOST_BATCH = 1024, 32_768  # rows
 
 
@@ -78,8 +79,7 @@ class ParquetPart:
             inside = [name for name in columns if name in file.schema_arrow.names]
             # Rows of a file all of whose columns are in its folders' names are counted by any.
             read = inside or file.schema_arrow.names[:1]
-            rows = min(max(BATCH_BYTES // (8 * len(read)), LEAST_BATCH), MOST_BATCH)
-            batches = file.iter_batches(rows, columns=read, use_threads=False)
+            batches = _batches(file, read)
             while True:
                 try:
                     batch = next(batches, None)
@@ -89,7 +89,7 @@ class ParquetPart:
                 if batch is None:
                     break
                 yield self._with_keys(batch, columns)
-        # Pages of all columns are decoded at once, some 3 MB a column; Arrow would keep the memory.
+        # Arrow would keep the memory of what it has decoded.
         pa.default_memory_pool().release_unused()
         self._check_unchanged()
 
@@ -129,6 +129,23 @@ class ParquetPart:
             raise ValueError(FILE_CHANGED.format(path=self)) from None
         except (pa.ArrowException, OSError) as error:
             raise ValueError(NOT_READABLE.format(path=self, why=_reason(error))) from error
+
+
+def _batches(file: Any, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of a file, a few MB at a time.
+
+    A row group is decoded whole, one column after the other, unless it is large: in pieces, pages
+    of all columns are in memory at once, some 3 MB a column.
+    """
+    rows = min(max(BATCH_BYTES // (8 * len(columns)), LEAST_BATCH), MOST_BATCH)
+    for number in range(file.num_row_groups):
+        if file.metadata.row_group(number).num_rows <= WHOLE_GROUP:
+            table = file.read_row_group(number, columns=columns, use_threads=False)
+            yield from table.to_batches(rows)
+        else:
+            yield from file.iter_batches(
+                rows, row_groups=[number], columns=columns, use_threads=False
+            )
 
 
 def find_files(path: str, options: dict[str, Any]) -> list[ParquetPart]:

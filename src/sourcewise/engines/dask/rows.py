@@ -128,15 +128,21 @@ def rows_of_chunks(
         for part in task.group.parts:
             if not missing:
                 return
+            late = []  # spread over files: many at once, and they need what this file holds
             for batch in part.batches(columns):
                 names, codes = source_codes(batch.column(0), task.as_text)
                 found = np.array([place.get(name, (-1, -1)) for name in names], dtype=np.intp)
                 chunk_of_row, code_of_row = found.reshape(-1, 2)[codes].T
                 for k in gathered.add(batch, chunk_of_row, code_of_row):
                     missing.remove(k)
-                    yield k, _as_numbers(task, k, *gathered.pop(k))
+                    if k in gathered.files:
+                        late.append(k)
+                    else:
+                        yield k, _as_numbers(task, k, *gathered.pop(k))
                 if gathered.held > budget:
                     gathered.put_aside()
+            for k in late:
+                yield k, _as_numbers(task, k, *gathered.pop(k))
         if missing:  # there were more rows at the first look
             raise ValueError(FILE_CHANGED.format(path=task.group.parts[-1]))
     finally:
