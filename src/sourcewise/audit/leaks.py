@@ -23,10 +23,10 @@ SENTENCE = (
 )
 # Of columns that never vary among the trusted rows.
 CONSTANT = (
-    "{columns} the same value in all of your trusted rows, but not in the sources: your reference "
-    "cannot tell what {it}, so {verb} ignored (but by --protocol paper)."
+    "{columns} one value in all of your trusted rows and others in the sources: {it} ignored (but by "
+    "--protocol paper), since your reference cannot tell what {meaning}."
 )
-MOST_NAMED = 8
+MOST_NAMED = 4
 
 
 class Rows(Protocol):
@@ -86,8 +86,8 @@ def constants(training: Rows) -> list[str]:
     return [
         CONSTANT.format(
             columns=f"{'Column' if one else 'Columns'} {listed} {'has' if one else 'have'}",
-            it="it means" if one else "they mean",
-            verb="it is" if one else "they are",
+            it="it is" if one else "they are",
+            meaning="it means" if one else "they mean",
         )
     ]
 

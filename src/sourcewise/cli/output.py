@@ -113,7 +113,7 @@ def source_weights(report: SourceReport) -> list[dict[str, Any]]:
     return [
         {
             "source": row.source,
-            "rows": row.rows,
+            "rows": rows,
             "weight": row.weight,
             "discrepancy": row.discrepancy,
             "p_value": row.p_value,

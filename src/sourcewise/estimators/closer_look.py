@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from sklearn.cluster import KMeans
 
 from sourcewise.core.closer_look import (
@@ -24,15 +23,18 @@ from sourcewise.estimators.pool import Pool
 
 # Trusted rows for a region, and regions at most.
 ROWS_A_REGION, MOST_REGIONS = 15, 12
-# Rows of a source that are looked at, and of all of them.
-MOST_ROWS, MOST_IN_ALL, FEWEST = 1000, 200_000, 50
+# Rows of a source that are looked at, of all of them, and numbers in these; with fewer rows of each
+# source than the last there is no look.
+MOST_ROWS, MOST_IN_ALL, MOST_ENTRIES, FEWEST = 1000, 200_000, 20_000_000, 20
+# Columns of sparse rows that regions are found in: those that most trusted rows use.
+MOST_COLUMNS = 100
 # Rows that regions are found by.
 SAMPLE = 1000
 # Of the tests, for the whole report: to be mentioned at all, and with `strict=True`.
 CLEAR, STRICT = 0.01, 0.05
-# A region is worth a warning if so many more rows are wrong there, and twice as many more as
-# elsewhere.
-WORSE = 0.2
+# A region is worth a warning if so large a share more of the rows is wrong there, and no more than
+# so large a one elsewhere: what is wrong everywhere is no matter of a region.
+WORSE, BESIDE = 0.2, 0.1
 # A number is far off if the model misses so large a share of the trusted ones by less.
 USUAL = 0.8
 
@@ -91,6 +93,8 @@ def look_closer(
     models = pool.family.fit(pool.reference.X, pool.reference.y, weights, np.full(k, setting))
     others = [i for i in range(pool.n_sources) if i != pool.position]
     rows, of_row = _some_rows(data, others, pool)
+    if not len(rows):
+        return CloserLook([], [], [])
     which = np.random.default_rng(pool.seed).permutation(np.resize(fold, len(rows)))
     family: Any = pool.family
     said = family.predict_each(models, which, data.X[rows])
@@ -128,7 +132,11 @@ def look_closer(
 
 def _some_rows(data: SourceData, sources: list[int], pool: Pool) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the sources, not too many of each, and their sources."""
-    most = int(np.clip(MOST_IN_ALL // max(len(sources), 1), FEWEST, MOST_ROWS))
+    width = MOST_COLUMNS if isinstance(data.X, SparseRows) else data.X.shape[1]
+    in_all = min(MOST_IN_ALL, MOST_ENTRIES // width)
+    most = min(in_all // max(len(sources), 1), MOST_ROWS)
+    if most < FEWEST:
+        return np.arange(0), np.arange(0)
     chosen = []
     for i in sources:
         rows = np.arange(data.starts[i], data.starts[i + 1])
@@ -161,28 +169,26 @@ class Regions:
         n = min(len(pool.reference.y) // ROWS_A_REGION, MOST_REGIONS)
         if n < 2 or not len(rows):
             return None
-        own, others = _features(pool.reference.X), _features(pool.data.X[rows])
-        if not isinstance(pool.data.X, SparseRows):
-            # No source can draw the borders by values that no trusted row comes near.
-            others = np.clip(others, own.min(axis=0), own.max(axis=0))
+        used = _columns(pool.reference.X)
+        own, others = _features(pool.reference.X, used), _features(pool.data.X[rows], used)
+        # No source can draw the borders by values that no trusted row comes near.
+        others = np.clip(others, own.min(axis=0), own.max(axis=0))
         rng = np.random.default_rng(pool.seed)
-        half = min(SAMPLE // 2, own.shape[0])
-        drawn = rng.choice(own.shape[0], half, replace=False)
+        half = min(SAMPLE // 2, len(own))
+        drawn = rng.choice(len(own), half, replace=False)
         chance = 1.0 / np.bincount(of_row)[of_row]
         beside = rng.choice(len(rows), min(half, len(rows)), replace=False, p=chance / chance.sum())
-        sample = _below(own[drawn], others[beside])
+        sample = np.concatenate([own[drawn], others[beside]])
         search = KMeans(n, n_init=2, random_state=pool.seed, max_iter=50).fit(sample)
         centres = search.cluster_centers_
-        spread = _deviation(sample)
-        off = (centres - np.asarray(sample.mean(axis=0)).ravel()) / np.maximum(spread, 1e-12)
-        off[:, spread <= 0] = 0.0
-        kept = pool.features.kept if pool.features is not None else None
+        spread = sample.std(axis=0)
+        off = (centres - sample.mean(axis=0)) / np.where(spread > 0, spread, np.inf)
+        if pool.features is not None and pool.features.kept is not None:
+            used = pool.features.kept[used]
         columns = []
         for line in off:
             most = np.argsort(-np.abs(line), kind="stable")[:2]
-            columns.append(
-                tuple((int(j if kept is None else kept[j]), bool(line[j] > 0)) for j in most)
-            )
+            columns.append(tuple((int(used[j]), bool(line[j] > 0)) for j in most))
         return cls(search.predict(own), search.predict(others), columns)
 
     def unchecked(
@@ -225,7 +231,7 @@ def _suspicions(
         at = np.arange(shape[1]) == region[s]
         here, elsewhere = (theirs.total[s, w].sum() / theirs.rows[s, w].sum() for w in (at, ~at))
         own_here, own_elsewhere = (own.total[w].sum() / own.rows[w].sum() for w in (at, ~at))
-        if here - own_here > max(WORSE, 2.0 * (elsewhere - own_elsewhere)):
+        if here - own_here > WORSE and elsewhere - own_elsewhere < BESIDE:
             columns = regions.columns[region[s]]
             found.append(
                 Suspicion(sources[s], columns, float(here), float(own_here), float(elsewhere))
@@ -233,20 +239,17 @@ def _suspicions(
     return found
 
 
-def _features(X: Any) -> Any:
-    """Return mapped rows without the constant."""
-    return X.features if isinstance(X, SparseRows) else np.asarray(X[:, :-1])
+def _columns(X: Any) -> np.ndarray:
+    """Choose the columns that regions are found in."""
+    d = X.shape[1] - 1
+    if not isinstance(X, SparseRows) or d <= MOST_COLUMNS:
+        return np.arange(d)
+    uses = np.bincount(X.features.indices, minlength=d)
+    return np.sort(np.argsort(-uses, kind="stable")[:MOST_COLUMNS])
 
 
-def _below(first: Any, second: Any) -> Any:
-    if scipy.sparse.issparse(first):
-        return scipy.sparse.csr_matrix(scipy.sparse.vstack([first, second]))
-    return np.concatenate([first, second])
-
-
-def _deviation(rows: Any) -> np.ndarray:
-    if not scipy.sparse.issparse(rows):
-        return np.asarray(rows.std(axis=0))
-    mean = np.asarray(rows.mean(axis=0)).ravel()
-    square = np.asarray(rows.multiply(rows).mean(axis=0)).ravel()
-    return np.asarray(np.sqrt(np.maximum(square - mean**2, 0.0)))
+def _features(X: Any, columns: np.ndarray) -> np.ndarray:
+    """Return some columns of mapped rows."""
+    if isinstance(X, SparseRows):
+        return np.asarray(X.features[:, columns].toarray())
+    return np.asarray(X[:, columns])
