@@ -23,8 +23,8 @@ SENTENCE = (
 )
 # Of columns that never vary among the trusted rows.
 CONSTANT = (
-    "{columns} one value in all of your trusted rows and others in the sources: {it} ignored (but by "
-    "--protocol paper), since your reference cannot tell what {meaning}."
+    "{columns} one value in all of your trusted rows and others in the sources: {it} ignored "
+    "(but by --protocol paper), since your reference cannot tell what {meaning}."
 )
 MOST_NAMED = 4
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,16 +84,21 @@ class Gathered:
         import pyarrow as pa
 
         self.folder.mkdir(exist_ok=True)
-        whole = {k: below_each_other(tables) for k, tables in self.tables.items()}
-        for schema in {table.schema for table in whole.values()}:
-            path = self.folder / f"{self.n_files}.arrow"
-            self.n_files += 1
-            with pa.ipc.new_file(str(path), schema) as writer:
-                mine = [k for k in sorted(whole) if whole[k].schema == schema]
-                for number, k in enumerate(mine):
-                    writer.write_table(whole[k])  # in one piece, and so in one batch
-                    self.files.setdefault(k, []).append((path, number))
-        self.tables, self.held = {}, 0.0
+        with ExitStack() as stack:
+            writers: dict[Any, tuple[Any, Path]] = {}  # by schema: files of a table may differ
+            written: Counter[Path] = Counter()
+            for k in sorted(self.tables):
+                table = below_each_other(self.tables.pop(k))  # in one piece, and so in one batch
+                if table.schema not in writers:
+                    path = self.folder / f"{self.n_files}.arrow"
+                    self.n_files += 1
+                    writer = stack.enter_context(pa.ipc.new_file(str(path), table.schema))
+                    writers[table.schema] = writer, path
+                writer, path = writers[table.schema]
+                writer.write_table(table)
+                self.files.setdefault(k, []).append((path, written[path]))
+                written[path] += 1
+        self.held = 0.0
 
     def pop(self, k: int) -> tuple[Any, IntArray]:
         """Return all rows of a chunk, and the position of each one's source."""
