@@ -40,7 +40,7 @@ class TestHelp:
         shown = run_here(command, "--help").out
         contract = (
             "label source reference reference-file features drop task discrepancy trade-off "
-            "protocol seed jobs quiet json output"
+            "protocol scaling seed jobs quiet json output"
         )
         for option in contract.split(" "):
             assert f"--{option}" in shown
@@ -170,6 +170,13 @@ class TestFit:
         for content in (paper, other):
             far = {row["source"]: row["discrepancy"] for row in content["sources"]}
             assert far[BAD] > max(far["north"], far["south"])
+
+    @pytest.mark.parametrize(
+        ("how", "words"), [("standard", "standardised"), ("keep", "keep their proportions")]
+    )
+    def test_the_report_names_the_scaling_that_was_asked_for(self, how, words, table, tmp_path):
+        shown = run_here("fit", table, *TOLD, "--scaling", how, "-o", tmp_path / "m.skops").out
+        assert f"{words} by the reference (scaling)" in shown or f"{words} (scaling)" in shown
 
 
 class TestOtherTables:

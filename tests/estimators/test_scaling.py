@@ -67,6 +67,20 @@ def test_the_report_names_the_scaling(class_pool):
     assert paper.fit(X, y, sources=sources).report().scaling is None
 
 
+def test_discrepancies_by_themselves_take_the_scaling_that_is_asked_for(class_pool):
+    X, y, sources = class_pool()
+    X = X * np.arange(1.0, 1.0 + X.shape[1])
+    asked = {"reference": "gold", "random_state": 0}
+    found = {
+        scaling: estimate_discrepancies(X, y, sources=sources, scaling=scaling, **asked).values
+        for scaling in ("standard", "keep")
+    }
+    assert not np.allclose(found["standard"], found["keep"])
+    for scaling, values in found.items():
+        model = SourceWeightedClassifier(scaling=scaling, **asked).fit(X, y, sources=sources)
+        np.testing.assert_array_equal(values, model.discrepancies_)
+
+
 @pytest.mark.parametrize("scaling", ["full", None, ["keep"]])
 def test_another_scaling_is_refused(class_pool, scaling):
     X, y, sources = class_pool()

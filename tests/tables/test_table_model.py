@@ -34,6 +34,11 @@ def fitted():
     return model().fit(frame())
 
 
+@pytest.mark.parametrize("scaling", ["standard", "keep"])
+def test_the_scaling_that_is_asked_for_is_used(scaling):
+    assert model(scaling=scaling).fit(frame()).model_.scaling_ == scaling
+
+
 @pytest.mark.parametrize("kind", ["polars", "pyarrow", "csv", "parquet"])
 def test_the_container_does_not_matter(fitted, kind, tmp_path):
     data = frame()

@@ -44,6 +44,7 @@ def make_model(sources: TableSources, settings: Settings) -> Any:
         discrepancy=settings.discrepancy,
         trade_off=settings.trade_off,
         protocol=settings.protocol,
+        scaling=settings.scaling,
         random_state=settings.seed,
     )
 

@@ -36,6 +36,7 @@ class Settings:
     discrepancy: str = "combined"
     trade_off: str | float = "cv"
     protocol: str | None = None
+    scaling: str = "auto"
     seed: int = 0
     n_jobs: int | None = None
 
@@ -126,6 +127,7 @@ def fit_table(
         discrepancy=settings.discrepancy,
         trade_off=settings.trade_off,
         protocol=settings.protocol,
+        scaling=settings.scaling,
         n_jobs=settings.n_jobs,
         random_state=settings.seed,
     )

@@ -43,6 +43,14 @@ class Protocol(StrEnum):
     paper = "paper"
 
 
+class Scaling(StrEnum):
+    """How the default learner's features are scaled."""
+
+    auto = "auto"
+    standard = "standard"
+    keep = "keep"
+
+
 class Place(StrEnum):
     """Where the rows are."""
 
@@ -199,6 +207,15 @@ class FittingOptions:
             rich_help_panel=FITTING,
         ),
     ] = None
+    scaling: Annotated[
+        Scaling,
+        typer.Option(
+            metavar="HOW",
+            help="How features are scaled: auto (the reference decides), standard (all alike) or "
+            "keep (in proportion).",
+            rich_help_panel=FITTING,
+        ),
+    ] = Scaling(Settings.scaling)
     seed: Seed = 0
     jobs: Annotated[
         int | None,
@@ -264,6 +281,7 @@ class FittingOptions:
             discrepancy=self.discrepancy.value,
             trade_off=_trade_off(self.trade_off),
             protocol=None if self.protocol is None else self.protocol.value,
+            scaling=self.scaling.value,
             seed=self.seed,
             n_jobs=self.jobs,
         )

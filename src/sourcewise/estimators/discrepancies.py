@@ -74,6 +74,7 @@ def estimate_discrepancies(
     method: str = "combined",
     estimator: Any = None,
     task: str = "auto",
+    scaling: str = "auto",
     sample_weight: Any = None,
     cv: int = 5,
     n_jobs: int | None = None,
@@ -116,6 +117,8 @@ def estimate_discrepancies(
     task : {"auto", "classification", "regression"}
         "auto": real numbers that are not whole mean regression; of whole numbers, three or more
         different ones, a warning says that they are taken for classes.
+    scaling : {"auto", "standard", "keep"}
+        Of the features that our learner sees, as in :class:`SourceWeightedClassifier`.
     sample_weight : array of shape (n_rows,), optional
     cv : int
         Folds.
@@ -146,6 +149,7 @@ def estimate_discrepancies(
         estimator=estimator,
         reference=reference,
         discrepancy=method,
+        scaling=scaling,
         cv=cv,
         n_jobs=n_jobs,
         random_state=random_state,

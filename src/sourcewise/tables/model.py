@@ -52,8 +52,9 @@ class TableModel(BaseEstimator):
     task : {"auto", "classification", "regression"}
     min_rows : int
         Sources with fewer rows are left out.
-    estimator, discrepancy, trade_off, cv, protocol, n_jobs, random_state, keep_data, strict
-        As in :class:`sourcewise.SourceWeightedClassifier`, and so is ``verbose``.
+    estimator, discrepancy, trade_off, cv, protocol, scaling, n_jobs, random_state
+        As in :class:`sourcewise.SourceWeightedClassifier`, and so are ``keep_data``, ``strict`` and
+        ``verbose``.
 
     Attributes
     ----------
@@ -105,6 +106,7 @@ class TableModel(BaseEstimator):
         trade_off: str | float = "cv",
         cv: int = 5,
         protocol: str | None = None,
+        scaling: str = "auto",
         n_jobs: int | None = None,
         random_state: Any = 0,
         keep_data: bool = True,
@@ -127,6 +129,7 @@ class TableModel(BaseEstimator):
         self.trade_off = trade_off
         self.cv = cv
         self.protocol = protocol
+        self.scaling = scaling
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.keep_data = keep_data
@@ -198,6 +201,7 @@ class TableModel(BaseEstimator):
             trade_off=self.trade_off,
             cv=self.cv,
             protocol=self.protocol,
+            scaling=self.scaling,
             n_jobs=self.n_jobs,
             random_state=self.random_state,
             keep_data=self.keep_data,
