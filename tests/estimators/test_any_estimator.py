@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +25,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, validation
+from sourcewise.estimators.wrapped import EstimatorFamily, Job
 
 CLASSIFIERS = [
     HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=5),
@@ -268,6 +271,15 @@ def test_parallel_fits_change_nothing(class_pool, n_jobs):
     two = classifier(forest, n_jobs=n_jobs).fit(X, y, sources=sources)
     np.testing.assert_array_equal(one.source_weights_, two.source_weights_)
     np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_models_stay_behind_when_a_job_goes_to_another_process():
+    # They grow in number while jobs are sent, and a dictionary that grows cannot be written.
+    X, labels = np.eye(4), np.array([0, 1, 0, 1])
+    family = EstimatorFamily(LogisticRegression(), X, labels, None, 0, classes=np.array([0, 1]))
+    family.fit_all([Job(np.arange(4), labels, np.ones(4))])
+    sent = pickle.loads(pickle.dumps(family))
+    assert len(family._known) == 1 and not sent._known
 
 
 def test_the_given_estimator_is_not_touched(class_pool):

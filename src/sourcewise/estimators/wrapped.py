@@ -111,6 +111,10 @@ class EstimatorFamily:
         self._known: dict[bytes, Any] = {}
         self._most_fits = 0
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Go to other processes without the models: they grow in number while jobs are sent."""
+        return {**vars(self), "_known": {}}
+
     @property
     def linear(self) -> bool:
         """Models of any kind: nothing is known of them but their predictions."""
