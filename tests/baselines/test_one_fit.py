@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sourcewise.baselines import compare
@@ -102,3 +106,39 @@ def test_a_regressor_is_compared_with_itself():
     assert errors["linear default"] < 0.05 < errors["reference only"] < 0.5
     assert errors["sourcewise"] < 0.5 * errors["all data"]
     assert errors["all data, source as a feature"] < errors["all data"]
+
+
+def test_rows_with_gaps_are_filled_for_the_linear_default_only():
+    X, y, sources = pool()
+    X[::9, 1] = np.nan
+    tree = DecisionTreeClassifier(max_depth=2, random_state=0)
+    options = {"sources": sources, "reference": "gold", "n_splits": 2, "random_state": 0}
+    found = compare(X, y, estimator=tree, methods=["linear default"], cv=3, **options)
+    medians = np.nanmedian(X[sources == "gold"], axis=0)
+    filled = compare(
+        np.where(np.isnan(X), medians, X),
+        y,
+        estimator=tree,
+        methods=["linear default"],
+        cv=3,
+        **options,
+    )
+    # Each fold fills by the medians of the trusted rows that it sees, which are nearly these.
+    np.testing.assert_allclose(found.errors[1], filled.errors[1], atol=0.03)
+
+
+def test_rows_of_strings_have_no_linear_default():
+    X, y, sources = pool()
+    frame = pd.DataFrame({"side": np.where(X[:, 0] > 0, "left", "right"), "b": X[:, 1]})
+    encoded = make_column_transformer((OneHotEncoder(), ["side"]), remainder="passthrough")
+    pipe = make_pipeline(encoded, DecisionTreeClassifier(max_depth=2))
+    options = {"sources": sources, "reference": "gold", "n_splits": 2, "cv": 3, "random_state": 0}
+    found = compare(frame, y, estimator=pipe, **options)
+    assert found.methods == (
+        "sourcewise",
+        "reference only",
+        "all data",
+        "all data, source as a feature",
+    )
+    with pytest.raises(ValueError, match="^Column 'side' of X holds text"):
+        compare(frame, y, estimator=pipe, methods=["linear default"], **options)

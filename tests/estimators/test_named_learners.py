@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import is_classifier
 from sklearn.ensemble import (
@@ -20,6 +21,7 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from sklearn.svm import SVC, SVR
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, validation
+from sourcewise.baselines import compare
 from sourcewise.estimators.fitting import resample
 
 CATBOOST = {"iterations": 10, "verbose": 0, "thread_count": 1, "allow_writing_files": False}
@@ -71,6 +73,24 @@ def test_of_other_packages(name, class_pool, number_pool, tmp_path, monkeypatch)
     estimator = getattr(importlib.import_module(module), name)(**parameters)
     assert_bad_source_found(estimator, class_pool, number_pool)
     assert not list(tmp_path.iterdir())  # no diary of the training is left behind
+
+
+def test_catboost_with_columns_of_categories(class_pool, tmp_path, monkeypatch):
+    # It copies the list it is given, and scikit-learn's clone refuses what does.
+    monkeypatch.chdir(tmp_path)
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed")
+    X, y, sources = class_pool({"gold": 40, "good": 80, "bad": 80})
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"]).assign(
+        city=np.where(X[:, 0] > 0, "Oslo", "Bergen")
+    )
+    estimator = catboost.CatBoostClassifier(cat_features=["city"], **CATBOOST)
+    model = SourceWeightedClassifier(estimator, reference="gold", cv=3, random_state=0)
+    model.fit(frame, y, sources=sources)
+    assert model.source_weights_[2] < 0.5 * model.source_weights_[1]
+    found = compare(
+        frame, y, sources=sources, reference="gold", estimator=estimator, n_splits=2, cv=3
+    )
+    assert found.methods[1:3] == ("reference only", "all data")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse
-from sklearn.base import clone, is_regressor
+from sklearn.base import is_regressor
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.multiclass import type_of_target
 
@@ -21,6 +21,7 @@ from sourcewise.baselines.base import Baseline, fit_together
 from sourcewise.baselines.component_median import ComponentMedian
 from sourcewise.baselines.fltrust import FLTrust
 from sourcewise.baselines.geometric_median import GeometricMedian
+from sourcewise.baselines.linear_default import LinearDefault, are_numbers
 from sourcewise.baselines.mixmin import MixMin
 from sourcewise.baselines.one_fit import OneFit, OneFitRegressor
 from sourcewise.baselines.pairwise_filter import PairwiseFilter
@@ -29,9 +30,11 @@ from sourcewise.baselines.reference_only import ReferenceOnly
 from sourcewise.baselines.robust_logistic import RobustLogistic
 from sourcewise.baselines.source_normalized import SourceNormalized
 from sourcewise.estimators.classifier import SourceWeightedClassifier
+from sourcewise.estimators.fitting import unfitted_clone
 from sourcewise.estimators.regressor import SourceWeightedRegressor
 from sourcewise.estimators.splitter import ReferenceKFold
 from sourcewise.extras import how_to_install
+from sourcewise.report.notes import LINEAR
 from sourcewise.report.source_report import PANDAS_MISSING
 
 DEFAULT = "sourcewise"
@@ -208,9 +211,10 @@ def compare(
     cv, protocol
         For the methods asked for by name: inner folds, and None or "paper".
     estimator : scikit-learn classifier or regressor, optional
-        A learner of your own. The methods are then ``"sourcewise"`` with it, ``"linear default"``,
-        and it by itself: ``"reference only"``, ``"all data"``, and ``"all data, source as a
-        feature"``, which predicts as for the reference.
+        A learner of your own. The methods are then ``"sourcewise"`` with it, ``"linear default"``
+        (where rows are numbers; missing ones are filled by the reference's medians), and it by
+        itself: ``"reference only"``, ``"all data"``, and ``"all data, source as a feature"``, which
+        predicts as for the reference.
     random_state : int, RandomState or None
         Splits rows into outer and inner folds.
     verbose : bool, optional
@@ -249,6 +253,8 @@ def compare(
     models = _models(methods, known, options)
     if isinstance(methods, str) and methods == "all":
         models = {name: model for name, model in models.items() if _takes(model, X)}
+        if estimator is not None and not are_numbers(X):
+            del models[LINEAR]
     if numbers:
         y = validation.check_targets(y, codes, names, numbers=True).astype(np.float64)
         unit = float(np.var(y[trusted])) or 1.0
@@ -259,7 +265,7 @@ def compare(
     losses = np.full((len(models), len(y)), np.nan)
     with _Progress(n_splits, verbose) as progress:
         for train, test in splitter.split(X, None if numbers else y, sources=labels):
-            fresh = {name: clone(model) for name, model in models.items()}
+            fresh = {name: unfitted_clone(model) for name, model in models.items()}
             data = _safe_indexing(X, train), y[train]
             fit_together(
                 {name: model for name, model in fresh.items() if isinstance(model, Baseline)},
@@ -300,7 +306,7 @@ def _methods_of(estimator: Any) -> dict[str, Any]:
 
     return {
         DEFAULT: partial(weighted, estimator),
-        "linear default": weighted,
+        LINEAR: lambda **given: LinearDefault(weighted(**given)),
         "reference only": alone("reference"),
         "all data": alone("all"),
         "all data, source as a feature": alone("told"),

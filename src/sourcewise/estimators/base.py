@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, clone
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -318,7 +318,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         self, pool: Pool, measured: Measured, chosen: tuple[Selection, Any] | None
     ) -> SourceWeightedBase:
         """Return the fitted default learner, of the same sources."""
-        model = clone(self).set_params(estimator=None, keep_data=False)
+        alone = {"estimator": None, "keep_data": False}
+        model: Any = type(self)(**{**self.get_params(deep=False), **alone})
         own = ("classes_", "_class_counts", "_target_centre", "_target_scale", "_seed")
         vars(model).update({name: value for name, value in vars(self).items() if name in own})
         assert pool.features is not None and chosen is not None

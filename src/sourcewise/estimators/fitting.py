@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,20 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any, seed: int) -> Any:
         return model.fit(X, y, **{"__".join([*_path(model), "sample_weight"]): weight})
 
 
+def unfitted_clone(estimator: Any) -> Any:
+    """Return a clone, also of those that copy lists they are given, as CatBoost does.
+
+    scikit-learn's `clone` refuses these, and does so for whatever they are a part of.
+    """
+    try:
+        return clone(estimator)
+    except RuntimeError:
+        return copy.deepcopy(estimator)
+
+
 def seeded_clone(estimator: Any, seed: int) -> Any:
     """Return a clone whose random states are all set."""
-    model = clone(estimator)
+    model = unfitted_clone(estimator)
     unset = {
         name: seed % (2**31)
         for name, value in model.get_params().items()
