@@ -34,11 +34,13 @@ class World:
     def draw(self, seed: int, trusted: int = TRUSTED, rows: int = SOURCE_ROWS) -> Draw:
         """Draw the reference and some rows of every source; what is left of the target is fresh.
 
+        No more than two thirds of the target become trusted rows, so that some are left.
         Of a small source half of the rows are drawn, so that no two redraws have the same.
         """
         rng = np.random.default_rng(seed)
         X, y = self.target
         order = rng.permutation(len(y))
+        trusted = min(trusted, 2 * len(y) // 3)
         own, fresh = order[:trusted], order[trusted:]
         drawn = [(X[own], y[own])]
         for features, labels in self.sources:
@@ -104,6 +106,10 @@ def of_groups(
 def _digits(folder: Path) -> World:
     X, y = load_digits(return_X_y=True)
     return dealt(X, y % 2, 6, 200)
+
+
+def _ten_digits(folder: Path) -> World:
+    return dealt(*load_digits(return_X_y=True), 6, 200)
 
 
 def _breast_cancer(folder: Path) -> World:
@@ -257,5 +263,6 @@ CASES = (
     Case("breast cancer", _breast_cancer),
     Case("wine", _wine),
     Case("digits", _digits),
+    Case("ten digits", _ten_digits),
     Case("awa1", _awa1),
 )

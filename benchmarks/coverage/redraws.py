@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from benchmarks.accuracy.data import REFERENCE, Draw
-from benchmarks.coverage.data import Case, World
+from benchmarks.coverage.data import TRUSTED, Case, World
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.audit.expected_errors import ENDS, SOURCEWISE, compare_errors, held_out_errors
 from sourcewise.tables.training import TrainingTable
 
 LEVEL = 0.05
 SPOILT = 0.5  # share of random labels in every second source
+# Rows added to fresh ones for the noise of a share (Agresti and Coull 1998), and of a difference of
+# two (Agresti and Min 2005): no error in fifty rows is no proof that there is none.
+SHARE, DIFFERENCE = (0.0, 0.0, 1.0, 1.0), (-1.0, 1.0)
 
 
-def about_sources(case: Case, world: World, seed: int) -> dict[str, Any]:
+def about_sources(case: Case, world: World, seed: int, trusted: int = TRUSTED) -> dict[str, Any]:
     """Measure sources with other rows; they are not weighed, which discrepancies do not depend on.
 
     Half of the labels of every second source are exchanged among each other, to see how often
     that is found.
     """
-    draw = spoil(world.draw(seed), seed)
+    draw = spoil(world.draw(seed, trusted), seed)
     model = make_model(case, seed, trade_off=0.0).fit(draw.X, draw.y, sources=draw.sources)
     others = slice(1, None)  # the reference comes first
     return {
@@ -35,9 +39,9 @@ def about_sources(case: Case, world: World, seed: int) -> dict[str, Any]:
     }
 
 
-def about_errors(case: Case, world: World, seed: int) -> dict[str, Any]:
+def about_errors(case: Case, world: World, seed: int, trusted: int = TRUSTED) -> dict[str, Any]:
     """Train on other rows, and set the audit's intervals beside the errors on fresh rows."""
-    draw = spoil(world.draw(seed), seed)
+    draw = spoil(world.draw(seed, trusted), seed)
     model = make_model(case, seed).fit(draw.X, draw.y, sources=draw.sources)
     fresh, noise = fresh_errors(case, model, draw)
     held_out = held_out_errors(
@@ -86,12 +90,17 @@ def fresh_errors(case: Case, model: Any, draw: Draw) -> tuple[dict[str, float], 
         predicted = fitted.predict(draw.X_test)
         off = np.abs(predicted - draw.y_test) if case.regression else predicted != draw.y_test
         losses[name] = off.astype(float)
-    losses |= {f"less {name}": losses[SOURCEWISE] - losses[name] for name in ENDS}
-    root = np.sqrt(len(draw.y_test))
-    return (
-        {name: float(values.mean()) for name, values in losses.items()},
-        {name: float(values.std(ddof=1) / root) for name, values in losses.items()},
-    )
+    differences = {f"less {name}": losses[SOURCEWISE] - losses[name] for name in ENDS}
+    errors, changes = ((), ()) if case.regression else (SHARE, DIFFERENCE)
+    noise = {name: noise_of(values, errors) for name, values in losses.items()}
+    noise |= {name: noise_of(values, changes) for name, values in differences.items()}
+    return {name: float(v.mean()) for name, v in (losses | differences).items()}, noise
+
+
+def noise_of(values: np.ndarray, added: Sequence[float]) -> float:
+    """Return the standard error of a mean over fresh rows, with some rows added."""
+    values = np.concatenate([values, added])
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def as_table(case: Case, draw: Draw) -> TrainingTable:

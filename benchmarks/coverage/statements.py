@@ -68,12 +68,16 @@ def of_errors(case: Case, redraws: Redraws) -> dict[str, float]:
 
 
 def held(one: dict[str, Any], kind: str, name: str) -> bool:
-    """Whether an interval holds the error on fresh rows, whose own noise is allowed for."""
-    low, _, high = one[kind][name]
+    """Whether an interval holds the error on fresh rows, whose own noise is allowed for.
+
+    The two are squared and added on the side where the error lies (Newcombe 1998), because the
+    interval of a share is longer above than below.
+    """
+    low, found, high = one[kind][name]
     key = name if kind == "errors" else f"less {name}"
     truth, noise = one["fresh"][key], Z * one["noise"][key]
-    centre, half = 0.5 * (low + high), 0.5 * (high - low)
-    return bool(abs(truth - centre) <= np.hypot(half, noise))
+    reach = found - low if truth < found else high - found
+    return bool(abs(truth - found) <= np.hypot(reach, noise))
 
 
 def claim_of(one: dict[str, Any]) -> bool | None:

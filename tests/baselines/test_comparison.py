@@ -1,4 +1,5 @@
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,8 +89,11 @@ def test_figures_by_hand():
     result = Comparison(("a", "b" * 60, "c"), losses)
     np.testing.assert_allclose(result.errors, [0.25, 0.5, 1.0])
     np.testing.assert_allclose(result.differences, [0.0, 0.25, 0.75])
-    np.testing.assert_allclose(result.difference_standard_errors, [0.0, 0.25, 0.25])
-    np.testing.assert_allclose(result.standard_errors, [0.25, np.sqrt(1 / 12), 0.0])
+    # Four rows held out in five folds count as 16 / 9: models share training rows.
+    np.testing.assert_allclose(result.difference_standard_errors, [0.0, 0.375, 0.375])
+    np.testing.assert_allclose(result.standard_errors, [0.375, np.sqrt(3 / 16), 0.0])
+    in_two = replace(result, n_splits=2)
+    np.testing.assert_allclose(in_two.standard_errors[0], 0.25 * np.sqrt(3.0))
     assert max(map(len, str(result).splitlines())) <= 80
 
 

@@ -13,8 +13,13 @@ pytest.importorskip("pandas")
 from benchmarks.accuracy.data import REFERENCE  # noqa: E402
 from benchmarks.coverage import __main__ as command  # noqa: E402
 from benchmarks.coverage.data import CASES, Case, World, dealt  # noqa: E402
-from benchmarks.coverage.redraws import spoil  # noqa: E402
-from benchmarks.coverage.statements import bars_of_sources, of_errors, of_sources  # noqa: E402
+from benchmarks.coverage.redraws import SHARE, noise_of, spoil  # noqa: E402
+from benchmarks.coverage.statements import (  # noqa: E402
+    bars_of_sources,
+    held,
+    of_errors,
+    of_sources,
+)
 
 MADE_UP = Case("made up", lambda folder: None, natural=True)
 RNG = np.random.default_rng(0)
@@ -32,6 +37,33 @@ def test_redraws_take_other_rows_of_the_same_target_and_sources():
         assert {label // 1000 for label in draw.y[draw.sources == "source 1"]} == {2}
         assert np.sum(draw.sources == "source 1") == 40  # half of a small source
     assert set(one.y) != set(other.y)
+
+
+def test_some_of_the_target_is_left_for_fresh_rows():
+    draw = WORLD.draw(0, trusted=1000)
+    assert np.sum(draw.sources == REFERENCE) == 200
+    assert len(draw.y_test) == 100
+
+
+def test_no_error_in_a_few_fresh_rows_is_no_proof_that_there_is_none():
+    assert noise_of(np.zeros(50), ()) == 0.0
+    assert 0.02 < noise_of(np.zeros(50), SHARE) < 0.03
+    values = np.random.default_rng(0).normal(size=100)
+    assert noise_of(values, ()) == pytest.approx(values.std(ddof=1) / 10.0)
+
+
+@pytest.mark.parametrize(
+    ("truth", "noise", "so"),
+    [(0.09, 0.0, True), (0.39, 0.0, True), (0.41, 0.0, False), (0.05, 0.0, False)]
+    + [(0.05, 0.03, True), (0.05, 0.01, False), (0.42, 0.06, True)],
+)
+def test_the_noise_of_fresh_rows_is_added_to_the_side_they_are_on(truth, noise, so):
+    one = {
+        "errors": {"all": [0.08, 0.1, 0.4]},
+        "fresh": {"all": truth},
+        "noise": {"all": noise},
+    }
+    assert held(one, "errors", "all") == so
 
 
 def test_half_of_the_labels_of_every_second_source_are_exchanged():

@@ -1,17 +1,12 @@
-r"""What weighted sources gain: errors on trusted rows that no model has seen.
+"""What weighted sources gain: errors on trusted rows that no model has seen.
 
 Every fold of the reference is held out once. On what remains, the whole procedure runs again,
 measuring and choosing included, and so do its two ends: the reference alone, and all rows alike.
 
 Intervals are about the error on fresh rows of the model that is handed out. Held-out rows vary, and
 so do the models, which share most of their training rows: an interval by the rows alone is too
-narrow. With ``k`` folds a mean over ``n`` held-out rows counts as one over
-
-.. math:: n_\text{eff} = n \Big/ \Big(1 + k \frac{n_\text{test}}{n_\text{training}}\Big)
-          = n \, \frac{k - 1}{2 k - 1}
-
-rows, which is the corrected resampled t-test (Nadeau and Bengio, *Inference for the generalization
-error*, 2003): four ninths of them with five folds.
+narrow. A mean over ``n`` held-out rows counts as one over four ninths of them
+(``core.folds.independent_share``).
 """
 
 from __future__ import annotations
@@ -24,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from scipy.stats import t as student
 
-from sourcewise.core.folds import stratified_folds
+from sourcewise.core.folds import independent_share, stratified_folds
 from sourcewise.progress import report_progress
 from sourcewise.tables.training import TrainingTable
 
@@ -33,7 +28,7 @@ ENDS = {REFERENCE_ONLY: 0.0, EVERYTHING: float("inf")}
 N_FOLDS = 5
 Z = 1.959964  # 97.5 % quantile of the normal distribution
 # What part of the held-out rows counts: models share their training rows.
-INDEPENDENT = (N_FOLDS - 1) / (2 * N_FOLDS - 1)
+INDEPENDENT = independent_share(N_FOLDS)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from sourcewise.baselines.probability_median import ProbabilityMedian
 from sourcewise.baselines.reference_only import ReferenceOnly
 from sourcewise.baselines.robust_logistic import RobustLogistic
 from sourcewise.baselines.source_normalized import SourceNormalized
+from sourcewise.core.folds import independent_share
 from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.fitting import unfitted_clone
 from sourcewise.estimators.regressor import SourceWeightedRegressor
@@ -63,6 +64,7 @@ REAL_NUMBERS = (
     "into classes."
 )
 NAME_WIDTH, NUMBER_WIDTH = 30, 7
+N_SPLITS = 5
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Comparison:
         variance of the reference's targets.
     numbers : bool
         Whether numbers were predicted, and not classes.
+    n_splits : int
+        Folds that the rows were held out in.
 
     Examples
     --------
@@ -101,6 +105,7 @@ class Comparison:
     methods: tuple[str, ...]
     losses: np.ndarray
     numbers: bool = False
+    n_splits: int = N_SPLITS
 
     @property
     def errors(self) -> np.ndarray:
@@ -109,8 +114,8 @@ class Comparison:
 
     @property
     def standard_errors(self) -> np.ndarray:
-        """Of the errors, over reference rows."""
-        return _standard_errors(self.losses)
+        """Of the errors: over reference rows, and counting that models share training rows."""
+        return self._standard_errors(self.losses)
 
     @property
     def differences(self) -> np.ndarray:
@@ -120,7 +125,11 @@ class Comparison:
     @property
     def difference_standard_errors(self) -> np.ndarray:
         """Of the paired differences; they are smaller than the errors' own would suggest."""
-        return _standard_errors(self.losses - self.losses[0])
+        return self._standard_errors(self.losses - self.losses[0])
+
+    def _standard_errors(self, values: np.ndarray) -> np.ndarray:
+        rows = independent_share(self.n_splits) * values.shape[1]
+        return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(rows))
 
     def to_frame(self) -> Any:
         """One row a method, as a pandas frame."""
@@ -170,7 +179,7 @@ def compare(
     sources: Any,
     reference: Any = "reference",
     methods: str | Sequence[str] | Mapping[str, Any] = "all",
-    n_splits: int = 5,
+    n_splits: int = N_SPLITS,
     cv: int = 5,
     protocol: str | None = None,
     estimator: Any = None,
@@ -187,8 +196,8 @@ def compare(
     targets: knowing nothing costs about 1. Real numbers that are not whole are always taken for
     numbers, whole ones if the ``estimator`` or one of the ``methods`` is a regressor.
 
-    Standard errors are over reference rows. They do not count that the folds' training sets
-    overlap, so a difference of two of them is a hint rather than a proof.
+    Standard errors are about fresh rows: they count that the models of all folds share training
+    rows (Nadeau and Bengio 2003), as the intervals of an audit do.
 
     Parameters
     ----------
@@ -280,7 +289,7 @@ def compare(
                     (predicted - y[test]) ** 2 / unit if numbers else predicted != y[test]
                 )
             progress.advance()
-    return Comparison(tuple(models), losses[:, trusted], numbers)
+    return Comparison(tuple(models), losses[:, trusted], numbers, n_splits)
 
 
 def _wants_numbers(labels: np.ndarray, estimator: Any, methods: Any) -> bool:
@@ -354,10 +363,6 @@ def _check_classes(labels: np.ndarray, reference: Any) -> None:
             f"{classes[[counts.argmin()]].tolist()[0]!r}, so it cannot be both trained on and held "
             "out; add trusted rows of that class or drop it."
         )
-
-
-def _standard_errors(values: np.ndarray) -> np.ndarray:
-    return np.asarray(values.std(axis=1, ddof=1) / np.sqrt(values.shape[1]))
 
 
 def _fit(value: float) -> str:

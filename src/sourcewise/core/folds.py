@@ -24,3 +24,18 @@ def stratified_folds(
     folds = np.empty(n_rows, dtype=np.intp)
     folds[order] = np.arange(n_rows) % n_folds
     return folds
+
+
+def independent_share(n_folds: int) -> float:
+    r"""Say what part of the rows held out by ``n_folds`` models a mean over them counts as.
+
+    The models vary too, and share most of their training rows. With :math:`k` folds a mean over
+    :math:`n` rows counts as one over
+
+    .. math:: n \Big/ \Big(1 + k \frac{n_\text{test}}{n_\text{training}}\Big)
+              = n \, \frac{k - 1}{2 k - 1}
+
+    of them, which is the corrected resampled t-test (Nadeau and Bengio, *Inference for the
+    generalization error*, 2003): four ninths with five folds.
+    """
+    return (n_folds - 1) / (2 * n_folds - 1)

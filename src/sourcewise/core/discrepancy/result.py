@@ -45,7 +45,8 @@ class Discrepancies:
     values : array of shape (n_sources,)
         ``d_i``, between 0 and the bound of the loss; 0 for the reference.
     standard_errors : array of shape (n_sources,)
-        Standard error of the loss difference at the witness; 0 for the reference.
+        How the values would vary if the reference and the source were drawn again; of plug-in and
+        cross-fit, the models held fixed. 0 for the reference.
     p_values : array of shape (n_sources,)
         Against "same distribution as the reference"; 1 for the reference, NaN where not computed.
     witnesses : tuple of Witness
