@@ -73,11 +73,22 @@ def plain():
 
 @pytest.mark.parametrize(("chunk_bytes", "threads"), [(1, 5), (10**9, 1)])
 def test_pieces_and_workers_do_not_matter(chunk_bytes, threads, cluster, tmp_path, monkeypatch):
-    """Groups are what a number of threads changes."""
     monkeypatch.setattr(layout, "CHUNK_BYTES", chunk_bytes)
     monkeypatch.setattr(layout, "GROUPS_PER_THREAD", threads)
     cut_anywhere(table("two classes"), tmp_path)
     assert_same(plain(), on_cluster("two classes", tmp_path, cluster, **QUICK))
+
+
+def test_the_number_of_workers_does_not_matter_to_the_last_bit(cluster, tmp_path, monkeypatch):
+    """Groups are what it changes."""
+    cut_anywhere(table("three classes"), tmp_path)
+    found = []
+    for groups in (1, 2, 3):
+        monkeypatch.setattr(layout, "GROUPS_PER_THREAD", groups)
+        found.append(on_cluster("three classes", tmp_path, cluster, **QUICK))
+    for other in found[1:]:
+        np.testing.assert_array_equal(other.source_weights_, found[0].source_weights_)
+        np.testing.assert_array_equal(other.coef_, found[0].coef_)
 
 
 def test_order_of_files_does_not_matter(cluster, tmp_path):

@@ -15,10 +15,10 @@ from sourcewise.core.source_weights import SourceWeights
 from sourcewise.engines.dask.journal import Journal
 from sourcewise.engines.dask.rows import GroupTask
 from sourcewise.engines.dask.running import Runner
+from sourcewise.engines.dask.sums import PairwiseSums, Sums
 from sourcewise.engines.dask.tasks import (
     GroupFacts,
     add_up,
-    added,
     ask_sources,
     read_group,
     rows_of_group,
@@ -143,14 +143,13 @@ class DaskEngine:
             self._gathered = MemorySources(concat_sources(chunks), names)
         return self._gathered.in_row_space(reference)
 
-    def total(self, function: Any, jobs: Sequence[Any]) -> tuple[FloatArray, ...] | None:
-        """Add up what groups answer, in their order."""
-        parts = dict(self.runner.each(function, jobs))
-        total = None
-        for position in range(len(jobs)):
-            if parts[position] is not None:
-                total = added(total, parts[position])
-        return total
+    def total(self, function: Any, jobs: Sequence[Any]) -> Sums | None:
+        """Add up what groups answer; None where nothing counts."""
+        total = PairwiseSums()
+        for _, found in self.runner.each(function, jobs):
+            for (level, k), sums in found.pieces.items():
+                total.add(level, k, sums)
+        return total.total(sum(len(group.chunks) for group in self.groups))
 
     def nobody(self) -> MemorySources:
         """Return sources of no rows, whose sums have the right shape."""
@@ -196,9 +195,7 @@ class DaskSums:
         grams, crosses = self._sum("moments", columns, (columns,))
         return grams, crosses
 
-    def _sum(
-        self, method: str, columns: IntArray, arguments: tuple[Any, ...]
-    ) -> tuple[FloatArray, ...]:
+    def _sum(self, method: str, columns: IntArray, arguments: tuple[Any, ...]) -> Sums:
         engine = self.engine
         entry = engine.journal.sums(method, self.digest, arguments)
         if entry.found is None:
@@ -211,9 +208,10 @@ class DaskSums:
             total = engine.total(add_up, jobs)
             if total is None:
                 none = engine.nobody().weighted(self.weights.of_sources(slice(0, 0)))
-                total = added(None, getattr(none, method)(*arguments))
+                sums = getattr(none, method)(*arguments)
+                total = sums if isinstance(sums, tuple) else (sums,)
             entry.write(total)
-        found: tuple[FloatArray, ...] = entry.found  # type: ignore[assignment]
+        found: Sums = entry.found  # type: ignore[assignment]
         return found
 
     def _part(self, group: int) -> Any:

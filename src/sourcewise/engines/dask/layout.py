@@ -2,8 +2,8 @@
 
 Sources are taken in order of first appearance, the files in theirs. Neighbours make up a *chunk*,
 which is held in memory at a time; neighbouring chunks make up a *group*, which is one task of a
-pass and stays on one worker as long as that lives. Sums are taken in the order of chunks and
-groups: who computes them does not matter.
+pass and stays on one worker as long as that lives. Chunks depend on the rows alone, groups on the
+number of workers: no result may depend on groups.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sourcewise.engines.dask.reading import PartFacts
 CHUNK_BYTES = 8 << 20  # of features held at a time
 GROUPS_PER_THREAD = 4  # so that a thread that is done early does not wait for long
 MOST_GROUPS = 64  # more only if there are more threads: each sends its sums to the client
+PIECES_PER_GROUP = 4  # at least so many runs of chunks make a group, which share its load evenly
 READ_OFTEN = 2.0  # files are read so many times, on average, at most
 
 
@@ -45,6 +46,8 @@ class Group:
     number : int
     first : int
         Position of the first source.
+    first_chunk : int
+        Number of the first chunk among all.
     chunks : tuple of Chunk
     parts : tuple of Part
         Files in which some of the sources have rows.
@@ -52,6 +55,7 @@ class Group:
 
     number: int
     first: int
+    first_chunk: int
     chunks: tuple[Chunk, ...]
     parts: tuple[Any, ...]
 
@@ -140,15 +144,28 @@ def chunk_cuts(counts: IntArray, most_rows: int) -> IntArray:
     return np.array([*cuts, len(counts)], dtype=np.intp)
 
 
+def _group_of_chunk(ends: IntArray, n_groups: int) -> IntArray:
+    """Divide chunks, given the number of rows up to the end of each.
+
+    Groups begin where a few chunks in a row are added up before others (`sums`), so that the sums
+    of a group are few pieces.
+    """
+    step = 1
+    while 2 * step * n_groups * PIECES_PER_GROUP <= len(ends):
+        step *= 2
+    last = np.minimum(np.arange(step, len(ends) + step, step), len(ends)) - 1
+    ends_of_some = ends[last]
+    middles = (ends_of_some + np.concatenate([[0], ends_of_some[:-1]])) / 2.0
+    n_groups = min(n_groups, len(middles))
+    group = np.minimum((middles * n_groups / ends[-1]).astype(np.intp), n_groups - 1)
+    return np.repeat(group, step)[: len(ends)]
+
+
 def _divided(
     table: SourceTable, parts: Sequence[Any], cuts: IntArray, n_groups: int
 ) -> list[Group]:
     """Make groups of about equally many rows."""
-    ends = np.cumsum(table.counts)[cuts[1:] - 1]
-    middles = (ends + np.concatenate([[0], ends[:-1]])) / 2.0
-    group_of_chunk = np.minimum(
-        (middles * min(n_groups, len(ends)) / ends[-1]).astype(np.intp), n_groups - 1
-    )
+    group_of_chunk = _group_of_chunk(np.cumsum(table.counts)[cuts[1:] - 1], n_groups)
     numbers = np.unique(group_of_chunk)
     group_of_source = np.repeat(np.searchsorted(numbers, group_of_chunk), np.diff(cuts))
     parts_of: list[list[Any]] = [[] for _ in numbers]
@@ -162,5 +179,6 @@ def _divided(
             Chunk(tuple(table.names[low:high]), table.counts[low:high])
             for low, high in zip(cuts[mine], cuts[mine + 1], strict=True)
         )
-        found.append(Group(position, int(cuts[mine[0]]), chunks, tuple(parts_of[position])))
+        first = int(mine[0])
+        found.append(Group(position, int(cuts[first]), first, chunks, tuple(parts_of[position])))
     return found

@@ -15,6 +15,7 @@ from sourcewise.core.engine import Question
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.engines.dask.rows import GroupTask
 from sourcewise.engines.dask.store import store_here
+from sourcewise.engines.dask.sums import PairwiseSums
 
 
 @dataclass(frozen=True)
@@ -98,33 +99,29 @@ def add_up(
     method: str,
     arguments: tuple[Any, ...],
     columns: IntArray,
-) -> tuple[FloatArray, ...] | None:
-    """Add up a group's sources, chunk by chunk; None where none of them counts."""
+) -> PairwiseSums:
+    """Add up a group's sources, chunk by chunk."""
     store = store_here(task.fit)
-    total = None
+    first = task.group.first_chunk
+    total = PairwiseSums()
     for k in range(len(task.group.chunks)):
         sums = store.sums(task, k, fit, weights, columns)
         if sums is not None:
-            total = added(total, getattr(sums, method)(*arguments))
+            total.add(0, first + k, getattr(sums, method)(*arguments))
+        total.close(first, first + k + 1)
     return total
 
 
-def spread_group(task: GroupTask, directions: FloatArray) -> tuple[FloatArray, ...] | None:
+def spread_group(task: GroupTask, directions: FloatArray) -> PairwiseSums:
     """Sum over all rows of a group of ``x (x' q)``."""
-    total = None
-    for _, entry in store_here(task.fit).chunks(task):
-        total = added(total, entry.sources.spread(directions))
+    first = task.group.first_chunk
+    total = PairwiseSums()
+    for k, entry in store_here(task.fit).chunks(task):
+        total.add(0, first + k, entry.sources.spread(directions))
+        total.close(first, first + k + 1)
     return total
 
 
 def rows_of_group(task: GroupTask) -> list[SourceData]:
     """Return all rows of a group, for where they are so few that they need no cluster."""
     return [entry.sources.data for _, entry in store_here(task.fit).chunks(task)]
-
-
-def added(total: tuple[FloatArray, ...] | None, more: Any) -> tuple[FloatArray, ...]:
-    """Add arrays to arrays."""
-    parts = more if isinstance(more, tuple) else (more,)
-    if total is None:
-        return parts
-    return tuple(a + b for a, b in zip(total, parts, strict=True))
