@@ -134,7 +134,7 @@ def measure(how: str, folder: Path, limit: str) -> dict[str, Any]:
     """Run one fit in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.dask_scale", "--one", how, str(folder)]
     done = subprocess.run(
-        [*command, "--limit", limit], check=True, capture_output=True, text=True
+        [*command, "--limit", limit], check=True, stdout=subprocess.PIPE, text=True
     ).stdout
     result: dict[str, Any] = json.loads(done.splitlines()[-1])
     return result

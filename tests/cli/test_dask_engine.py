@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas
@@ -127,6 +128,28 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(parquet, schedul
     assert not list(tmp_path.iterdir())
 
 
+def test_an_encrypted_scheduler_is_reached_with_its_files_only(parquet, tmp_path):
+    from distributed import LocalCluster, Security
+
+    made = Security.temporary()
+    files = {"ca": made.tls_ca_file, "cert": made.tls_client_cert, "key": made.tls_client_key}
+    for name, text in files.items():
+        (tmp_path / f"{name}.pem").write_text(text)
+    options = [part for name in files for part in (f"--tls-{name}", tmp_path / f"{name}.pem")]
+    told = "fit", parquet, *TOLD, "--trade-off", "2", "-o", tmp_path / "m.skops", "--quiet"
+    with LocalCluster(
+        1, processes=False, protocol="tls://", security=made, dashboard_address=None
+    ) as there:
+        address = "--engine", "dask", "--scheduler", there.scheduler_address
+        without = run_here(*told, *address)
+        assert (without.code, without.err.count("\n")) == (2, 1)
+        assert there.scheduler_address in without.err
+        assert not (tmp_path / "m.skops").exists()
+        done = run_here(*told, *address, *options)
+    assert (done.code, done.out, done.err) == (0, "", "")
+    assert (tmp_path / "m.skops").exists()
+
+
 def test_a_table_that_is_not_there_is_told_before_any_work(scheduler, tmp_path):
     dask = "--engine", "dask", "--scheduler", scheduler
     done = run_here("fit", tmp_path / "no", *TOLD, *dask, "-o", tmp_path / "m.skops")
@@ -141,6 +164,8 @@ def test_an_address_is_kept_as_it_is(tmp_path):
     for given, address in (
         ("s3:/bucket/rows", "s3://bucket/rows"),
         ("s3://bucket/rows", "s3://bucket/rows"),
+        (Path("memory://rows"), "memory://rows"),
+        (Path("file:///data/rows"), "file:///data/rows"),
         (str(tmp_path), str(tmp_path)),
     ):
         request = TableRequest(given, "y", "vendor", "gold")

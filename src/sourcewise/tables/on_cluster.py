@@ -33,6 +33,7 @@ from sourcewise.tables.values import column_kind
 
 BROUGHT = 64 << 20  # bytes of rows that are looked at here at a time
 ADDRESS = re.compile(r"^([A-Za-z][\w+.-]+):/+")
+ON_DISK = "file", "local"  # whose addresses name no host
 
 
 @dataclass(frozen=True)
@@ -97,10 +98,12 @@ class TableSources(DaskSources):
         }.items():  # fmt: skip
             if wanted:
                 raise ValueError(ONLY_IN_MEMORY.format(option=option))
-        # A path has one slash where an address has two.
-        address = ADDRESS.sub(r"\1://", str(request.data))
         super().__init__(
-            address, label=request.label, source=request.source, client=client, resume=resume
+            address_of(request.data),
+            label=request.label,
+            source=request.source,
+            client=client,
+            resume=resume,
         )
         self.request = request
         self.reference = request.reference or "reference"
@@ -234,6 +237,11 @@ class TableSources(DaskSources):
 
     def _width(self, rules: RowRules) -> int:
         return int(self.reader.preprocessor.n_features_out_) + 1
+
+
+def address_of(path: Any) -> str:
+    """Return an address that was taken for a path, which has one slash where that has more."""
+    return ADDRESS.sub(lambda m: f"{m[1]}://{'/' * (m[1] in ON_DISK)}", str(path))
 
 
 def own_labels(values: Any, request: TableRequest) -> tuple[np.ndarray, bool]:

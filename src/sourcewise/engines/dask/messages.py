@@ -6,6 +6,10 @@ DASK_MISSING = "Fitting on a cluster needs {name}, which is not installed: {how}
 NO_PATH = "There is no file or folder {path}."
 NO_FILES = "{path} holds no Parquet files (*.parquet)."
 NOT_READABLE = "{path} cannot be read as a Parquet file: {why}."
+NOT_WITH_WORKERS = (
+    "{path} is not where a worker looks for it; workers must find the rows at the same address as "
+    "the client does, on a disk or a store that all of them share."
+)
 FILE_CHANGED = "{path} changed while it was read; wait until nothing writes to it and start again."
 OTHER_COLUMNS = (
     "{path} has other columns than {first} ({what}); all files of a folder must have the same."

@@ -12,6 +12,7 @@ from sourcewise.engines.dask.messages import (
     NO_FILES,
     NO_PATH,
     NOT_READABLE,
+    NOT_WITH_WORKERS,
 )
 from sourcewise.files import natural
 
@@ -53,7 +54,8 @@ class ParquetPart:
         try:
             found: str = system.ukey(path)
         except FileNotFoundError:
-            raise ValueError(FILE_CHANGED.format(path=self)) from None
+            gone = FILE_CHANGED if self.identity else NOT_WITH_WORKERS
+            raise ValueError(gone.format(path=self)) from None
         except Exception as error:  # whatever a file system raises
             raise ValueError(NOT_READABLE.format(path=self, why=_reason(error))) from error
         return found
