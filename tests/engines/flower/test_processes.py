@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -32,12 +34,13 @@ pytestmark = [
     pytest.mark.skipif(
         not all(map(there, PROGRAMS)), reason="Flower's programs are not installed here"
     ),
+    pytest.mark.skipif(not hasattr(os, "killpg"), reason="there are no groups of processes here"),
 ]
 with_keys = pytest.mark.skipif(
     not (there("openssl") and there("ssh-keygen")), reason="openssl or ssh-keygen is missing here"
 )
 
-SECONDS = 420.0  # of one run, on a machine that does much else
+SECONDS = 900.0  # of one run at most, on a machine that does much else
 NAMES = ["site-0", "site-1", "site-2"]
 
 AVERAGING_SERVER = """
@@ -56,7 +59,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid, context):
-    end = time.monotonic() + 60
+    end = time.monotonic() + 300
     while len(nodes := sorted(grid.get_node_ids())) < 3 and time.monotonic() < end:
         time.sleep(0.2)
     strategy = TrustedFedAvg({nodes[0]: 0.5, nodes[1]: 0.5})
@@ -123,7 +126,7 @@ def run(loop, folder, files, name, sites=3, **settings):
     output = folder / name
     output.mkdir()
     app = make_app(output, files, sites)
-    code, printed = loop.run(app, {"timeout": 300.0, "wait": 200.0, **settings}, SECONDS)
+    code, printed = loop.run(app, {"timeout": 300.0, "wait": 300.0, **settings}, SECONDS)
     assert (output / "federated.json").exists(), printed[-2000:]
     assert code == 0
     return load(output / "model.skops"), json.loads((output / "federated.json").read_text())
@@ -131,9 +134,10 @@ def run(loop, folder, files, name, sites=3, **settings):
 
 def kill_after_first_round(loop, name):
     """Kill a node once all have said who they are."""
-    end = time.monotonic() + SECONDS
+    end, log = time.monotonic() + SECONDS, loop.log("run")
     while time.monotonic() < end:
-        if "sites for describe" in loop.log("run").read_text(errors="replace"):
+        # The run has yet to begin, perhaps.
+        if log.exists() and "sites for describe" in log.read_text(errors="replace"):
             loop.kill(name)
             return
         time.sleep(0.05)
@@ -225,10 +229,11 @@ def test_models_only_encrypted_and_with_registered_nodes_only(tmp_path, keys):
         np.testing.assert_allclose(model.source_weights_, here, atol=1e-10)
         assert facts["mode"] == "models-only"
         assert [made["sites"] for made in facts["rounds"]] == [3, 3]
-        assert stranger.wait(120) != 0  # turned away
+        assert stranger.wait(300) != 0  # turned away
 
 
-def test_what_was_started_is_stopped_when_the_program_is_killed(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_was_started_is_stopped_when_the_program_is_interrupted(tmp_path, number):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, time\n"
@@ -242,11 +247,9 @@ def test_what_was_started_is_stopped_when_the_program_is_killed(tmp_path):
         [sys.executable, str(program), str(tmp_path / "processes")], stdout=subprocess.PIPE
     )
     link = int(process.stdout.readline())
-    assert Path(f"/proc/{link}").exists()
-    process.terminate()
-    process.wait(60)
+    os.kill(link, 0)
+    process.send_signal(number)
+    process.wait(120)
     process.stdout.close()
-    end = time.monotonic() + 20
-    while Path(f"/proc/{link}").exists() and time.monotonic() < end:
-        time.sleep(0.2)
-    assert not Path(f"/proc/{link}").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(link, 0)

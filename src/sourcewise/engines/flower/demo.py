@@ -21,6 +21,7 @@ RUN_FAILED = "The federated run has failed; the end of its log says: {tail}"
 SITES = {"vendor-01": "north", "vendor-02": "south", "vendor-03": "west"}
 WIDTH = 79
 RUN_SECONDS = 900.0  # on a busy machine; a minute or two on an idle one
+WAIT = 300.0  # for the sites to come, on such a machine
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def run_demo(folder: Path) -> DemoResult:
     with interruptible(), Loopback(folder / "processes") as loop:
         for name, file in files.items():
             loop.start_node(name, file)
-        code, printed = loop.run(app, {}, RUN_SECONDS)
+        code, printed = loop.run(app, {"wait": WAIT}, RUN_SECONDS)
     if code or not (folder / FACTS).exists():
         raise ValueError(RUN_FAILED.format(tail=" ".join(printed[-600:].split())))
     facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ Telemetry, Flower's search for updates and installations at run time are off.
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -14,23 +15,30 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO, Any
 
+from sourcewise.engines.flower.process_tree import descendants, running
 from sourcewise.engines.flower.project import flower_config
 from sourcewise.extras import how_to_install
 
 NOT_INSTALLED = "The program {name} is not beside {python}: {how}."
 DIED = "{name} stopped before it was ready; the end of its log {log} is: {tail}"
 NOT_READY = "{name} was not ready after {seconds:.0f} seconds; see {log}."
+NO_PORT = "No port of 127.0.0.1 between {low} and {high} is free."
 RUN_TOO_LONG = "The run took more than {seconds:.0f} seconds and has been stopped."
 
 HOST = "127.0.0.1"
-READY = 90.0  # seconds that a SuperLink may take to open its port
+# Below the ports that systems hand out for outgoing connections: nobody gets one of these by chance
+# between our look and the program that is to listen there.
+PORTS = range(20_000, 30_000)
+READY = 180.0  # seconds that a SuperLink may take to open its port
 GRACE = 4.0  # seconds between asking a process to stop and stopping it
+ASK = signal.SIGTERM
+INSIST = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows knows one way only
 PROFILE = "sourcewise-loopback"
 # Seconds between two looks for work. Flower's own is 1 second; at a twentieth, four processes that
 # have nothing to do keep a quarter of a processor busy.
@@ -128,23 +136,29 @@ class Loopback:
     def kill(self, name: str) -> None:
         """End a program and its children at once, as a power cut does."""
         process = self.processes.pop(name)
-        _signal_group(process, signal.SIGKILL)
+        started = descendants([process.pid])
+        _signal_group(process, INSIST)
         process.wait()
+        _end(started)
 
     def stop(self) -> None:
-        """Stop all process groups: ask first, then insist."""
-        running = list(self.processes.values())
-        for process in running:
-            _signal_group(process, signal.SIGTERM)
-        end = time.monotonic() + GRACE
-        for process in running:
-            try:
-                process.wait(max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                continue
-        for process in running:
-            _signal_group(process, signal.SIGKILL)  # children may have outlived their parent
-            process.wait()
+        """Stop everything: ask first, then insist; at once if interrupted again."""
+        mine = list(self.processes.values())
+        # Before their parents end: Flower starts some in sessions of their own.
+        started = descendants(process.pid for process in mine)
+        try:
+            for process in mine:
+                _signal_group(process, ASK)
+            end = time.monotonic() + GRACE
+            for process in mine:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, end - time.monotonic()))
+        finally:
+            started |= descendants(started)
+            for process in mine:
+                _signal_group(process, INSIST)
+                process.wait()
+            _end(started)
         self.processes = {}
         for file in self._files:
             file.close()
@@ -162,12 +176,12 @@ class Loopback:
         except subprocess.TimeoutExpired:
             raise ValueError(RUN_TOO_LONG.format(seconds=seconds)) from None
         finally:
-            _signal_group(process, signal.SIGKILL)
+            _signal_group(process, INSIST)
             process.wait()
             self.processes.pop("run", None)
         return code, self.log("run").read_text(encoding="utf-8", errors="replace")
 
-    def flwr(self, *options: str, seconds: float = 60.0) -> str:
+    def flwr(self, *options: str, seconds: float = 180.0) -> str:
         """Run a short command of Flower's and return what it printed."""
         done = subprocess.run(
             [self._program("flwr"), *options],
@@ -226,31 +240,50 @@ class Loopback:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let a plain kill of this process end as Ctrl-C does, so that what it started is stopped."""
+    """Let a plain kill, or a closed terminal, end as Ctrl-C does: what was started is stopped."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, stop)
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def free_port() -> int:
     """Return a port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+    for port in random.SystemRandom().sample(PORTS, 100):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise ValueError(NO_PORT.format(low=PORTS.start, high=PORTS.stop))
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
     """Signal a process and its children; each was started as the leader of its group."""
+    if not hasattr(os, "killpg"):  # on Windows; Flower's children end when their parent is gone
+        process.terminate()
+        return
     try:
         os.killpg(process.pid, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _end(started: Mapping[int, int]) -> None:
+    """Stop what is still there of processes that were seen before."""
+    for process in running():
+        if started.get(process.pid) == process.group:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process.pid, INSIST)
 
 
 def _toml(value: Any) -> str:

@@ -1,0 +1,128 @@
+"""What is started on this machine is stopped, whatever it has started itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sourcewise.engines.flower import loopback
+from sourcewise.engines.flower.loopback import HOST, PORTS, Loopback, free_port, interruptible
+from sourcewise.engines.flower.process_tree import descendants, running
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(os, "killpg"), reason="there are no groups of processes here"
+)
+PYTHON = Path(sys.executable).name
+# Starts another in a session of its own that hears no request to stop, as Flower's may be.
+DETACHED = """
+import signal, subprocess, sys, time
+code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); "
+code += "time.sleep(600)"
+child = subprocess.Popen(
+    [sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE
+)
+child.stdout.readline()
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+
+
+def number_in(log):
+    """Wait for the number that a program prints."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        text = log.read_text()
+        if text.endswith("\n"):
+            return int(text)
+        time.sleep(0.02)
+    raise AssertionError(log)
+
+
+def ran(pid):
+    return any(process.pid == pid for process in running())
+
+
+def gone(pid):
+    """Whether a process that was told to end does."""
+    end = time.monotonic() + 60
+    while ran(pid) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not ran(pid)
+
+
+@pytest.fixture
+def loop(tmp_path, monkeypatch):
+    monkeypatch.setattr(loopback, "GRACE", 0.2)
+    made = Loopback(tmp_path)
+    yield made
+    made.stop()
+
+
+def started(loop):
+    process = loop.start("program", PYTHON, ["-c", DETACHED])
+    child = number_in(loop.log("program"))
+    assert set(descendants([process.pid])) == {process.pid, child}
+    assert os.getpgid(child) != os.getpgid(process.pid)
+    return process.pid, child
+
+
+def test_what_a_program_has_started_elsewhere_is_stopped_with_it(loop):
+    pids = started(loop)
+    loop.stop()
+    assert all(map(gone, pids))
+
+
+def test_what_a_killed_program_has_started_is_stopped_with_it(loop):
+    pids = started(loop)
+    loop.kill("program")
+    assert all(map(gone, pids))
+
+
+def test_a_second_interruption_stops_everything_at_once(loop, monkeypatch):
+    pids = started(loop)
+
+    def interrupted(self, timeout=None):
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess.Popen, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        loop.stop()
+    assert all(map(gone, pids))
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_plain_kill_and_a_closed_terminal_are_interruptions(name):
+    number = getattr(signal, name)
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+    assert signal.getsignal(number) == before
+
+
+def test_a_program_that_shall_outlive_its_terminal_does():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with interruptible():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_ports_are_free_and_not_those_of_outgoing_connections(monkeypatch):
+    with socket.socket() as taken:
+        taken.bind((HOST, free_port()))
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(loopback, "PORTS", range(port - 50, port + 50))
+        found = {free_port() for _ in range(50)}
+    assert port not in found
+    assert found <= set(range(port - 50, port + 50))
+    assert PORTS.stop <= 32_768
