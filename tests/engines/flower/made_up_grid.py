@@ -26,17 +26,17 @@ def context(node=0, run_config=None, **node_config):
 
 
 class MadeUpGrid:
-    """Hands every message to its node's app; some nodes never answer, others report an error.
+    """Hands every message to its node's app; some never answer, others fail or have left.
 
     Parameters
     ----------
     apps : dict
         By node, a pair of client app and context.
-    silent, failing : sequence of int
+    silent, failing, left : sequence of int
     """
 
-    def __init__(self, apps, silent=(), failing=()):
-        self.apps, self.silent, self.failing = apps, silent, failing
+    def __init__(self, apps, silent=(), failing=(), left=()):
+        self.apps, self.silent, self.failing, self.left = apps, silent, failing, left
         self.sent: dict[str, Message] = {}
         self._ids = count()
 
@@ -46,12 +46,15 @@ class MadeUpGrid:
     def push_messages(self, messages):
         ids = []
         for message in messages:
-            ids.append(f"message-{next(self._ids)}")
+            gone = message.metadata.dst_node_id in self.left
+            ids.append("" if gone else f"message-{next(self._ids)}")
             message.metadata.__dict__["_message_id"] = ids[-1]
-            self.sent[ids[-1]] = message
+            if not gone:
+                self.sent[ids[-1]] = message
         return ids
 
     def pull_messages(self, message_ids):
+        assert all(message_ids)  # Flower answers for what was never sent in words of its own
         replies = [self._reply(self.sent.pop(m)) for m in list(message_ids) if m in self.sent]
         return [reply for reply in replies if reply is not None]
 

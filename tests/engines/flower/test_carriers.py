@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from sourcewise.engines.flower import (
     GridCarrier,
     LocalCarrier,
     Site,
+    carriers,
     client_app,
     read_site_file,
     server_app,
@@ -91,11 +91,36 @@ def test_an_error_reply_is_told_in_words():
     assert not isinstance(found[10], str)
 
 
-def test_a_node_that_never_answers_is_waited_for_no_longer_than_the_timeout():
-    begin = time.monotonic()
-    found = carrier(silent=[12]).exchange({10: question(), 12: question()}, 0.4)
-    assert 0.3 < time.monotonic() - begin < 5.0
-    assert found[12] == "it did not answer within 0 seconds"
+class Clock:
+    """Stands still but for sleeping."""
+
+    now = 0.0
+
+    def monotonic(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(carriers, "time", made)
+    return made
+
+
+def test_nodes_that_have_left_between_two_rounds_are_not_waited_for(clock):
+    found = carrier(left=[10, 12]).exchange({10: question(), 11: question(), 12: question()}, 60.0)
+    assert clock.now == 0.0
+    assert found[10] == found[12] == "its node has left"
+    assert not isinstance(found[11], str)
+
+
+def test_a_node_that_never_answers_is_waited_for_no_longer_than_the_timeout(clock):
+    found = carrier(silent=[12]).exchange({10: question(), 12: question()}, 40.0)
+    assert clock.now == pytest.approx(40.0, abs=2 * carriers.POLL)
+    assert found[12] == "it did not answer within 40 seconds"
     assert not isinstance(found[10], str)
 
 
@@ -112,12 +137,13 @@ def test_fits_over_a_grid_are_those_of_the_same_sites_here():
     assert FlowerSources(carrier().grid, X[own], y[own]).session.carrier.nodes() == [10, 11, 12]
 
 
-@pytest.mark.parametrize("how", ["silent", "failing"])
-def test_who_does_not_answer_over_a_grid_is_left_out_by_number(how):
-    found, sources = federated(POOL, classifier(), carrier=carrier(**{how: [12]}), timeout=1.0)
+@pytest.mark.parametrize("how", ["silent", "failing", "left"])
+def test_who_does_not_answer_over_a_grid_is_left_out_by_number(how, clock):
+    found, sources = federated(POOL, classifier(), carrier=carrier(**{how: [12]}), timeout=9.0)
     assert found.sources_.tolist() == ["ours", "site-0", "site-1"]
     assert list(sources.facts.left_out) == ["node 12"]
-    why = {"silent": "did not answer within 1 seconds", "failing": "failed or left"}
+    why = {"silent": "did not answer within 9 seconds", "failing": "failed or left (Node"}
+    why["left"] = "has left"
     assert why[how] in sources.facts.left_out["node 12"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from flwr.app import Message, RecordDict
@@ -14,6 +14,7 @@ from sourcewise.engines.flower.client import Site
 POLL = 0.1  # seconds between two looks for answers; Flower's own way waits 3
 NO_ANSWER = "it did not answer within {seconds:.0f} seconds"
 GONE = "its node failed or left ({why})"
+LEFT = "its node has left"
 
 Replies = dict[int, RecordDict | str]
 
@@ -61,13 +62,19 @@ class GridCarrier:
             Message(content, dst_node_id=node, message_type="query", ttl=timeout + 60.0)
             for node, content in messages.items()
         ]
-        waiting = dict(zip(self.grid.push_messages(sent), messages, strict=True))
         replies: Replies = {node: NO_ANSWER.format(seconds=timeout) for node in messages}
+        waiting: dict[str, int] = {}
+        numbers: Iterable[str | None] = self.grid.push_messages(sent)
+        for number, node in zip(numbers, messages, strict=True):
+            if number:
+                waiting[number] = node
+            else:  # the SuperLink does not know the node any more
+                replies[node] = LEFT
         while waiting:
             for reply in self.grid.pull_messages(list(waiting)):
-                node = waiting.pop(reply.metadata.reply_to_message_id, None)
-                if node is not None:
-                    replies[node] = _content_of(reply)
+                asked = str(reply.metadata.reply_to_message_id)
+                if asked in waiting:
+                    replies[waiting.pop(asked)] = _content_of(reply)
             if time.monotonic() - begin > timeout:
                 break
             if waiting:
@@ -78,8 +85,8 @@ class GridCarrier:
 def _content_of(reply: Message) -> RecordDict | str:
     if not reply.has_error():
         return reply.content
-    reason = str(reply.error.reason or f"code {reply.error.code}")
-    return GONE.format(why=" ".join(reason.split())[:120].rstrip("."))
+    reason = " ".join(str(reply.error.reason or f"code {reply.error.code}").split())
+    return GONE.format(why=reason.partition(". ")[0][:200].rstrip("."))
 
 
 class LocalCarrier:
