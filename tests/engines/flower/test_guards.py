@@ -41,23 +41,46 @@ def test_who_poisons_training_after_an_honest_look_is_left_out():
     assert found.source_weights_[1] > 0.1  # nobody would have noticed
 
 
-def test_copies_of_one_site_count_once():
-    X, y, names = pool = rows(n_sites=4, m=60, bad=())
+@pytest.mark.parametrize("classes", [2, 0])
+def test_copies_of_one_site_count_once(classes):
+    X, y, names = pool = rows(n_sites=4, m=60, classes=classes, bad=())
     sites = sites_of(*pool)
     bad = names == "site-0"
     sites += [Site.of_arrays(f"copy-{k}", X[bad], y[bad]) for k in range(3)]
-    _, sources = federated(pool, classifier(), carrier=LocalCarrier(sites))
+    model = classifier() if classes else regressor()
+    _, sources = federated(pool, model, carrier=LocalCarrier(sites))
     left_out = sources.facts.left_out
     assert len(left_out) == 3
     assert all("answers are those of" in why for why in left_out.values())
 
 
+@pytest.mark.parametrize("classes", [2, 0])
+def test_a_site_that_claims_a_single_row_makes_no_copies_of_the_others(classes):
+    class Small(Site):
+        def _answer(self, question, content, data):
+            answer = super()._answer(question, content, data)
+            if question == "describe":
+                record = answer["describe.arrays"]
+                for part in (".rows", ".sizes"):
+                    record[part] = Array(np.ones(1))
+            return answer
+
+    pool = rows(n_sites=4, m=600, n_ref=200, d=8, classes=classes, bad=())
+    sites = sites_of(*pool)
+    sites[0] = Small(sites[0].name, sites[0].rows)  # the first by name, too
+    model = classifier() if classes else regressor()
+    _, sources = federated(pool, model, carrier=LocalCarrier(sites))
+    assert not set(sources.facts.left_out) - {"site-0"}
+
+
+@pytest.mark.parametrize("classes", [2, 0])
 @pytest.mark.parametrize("mode", ["models-only", "shared-reference"])
-def test_a_copy_of_the_reference_is_not_a_source(mode):
-    X, y, names = pool = rows(n_sites=4, m=60, bad=())
+def test_a_copy_of_the_reference_is_not_a_source(mode, classes):
+    X, y, names = pool = rows(n_sites=4, m=60, classes=classes, bad=())
     own = names == "ours"
     sites = [*sites_of(*pool), Site.of_arrays("mirror", X[own], y[own])]
-    _, sources = federated(pool, classifier(), carrier=LocalCarrier(sites), mode=mode)
+    model = classifier() if classes else regressor()
+    _, sources = federated(pool, model, carrier=LocalCarrier(sites), mode=mode)
     assert list(sources.facts.left_out) == ["mirror"]
     assert "copies of the reference" in sources.facts.left_out["mirror"]
 
@@ -68,6 +91,23 @@ def test_a_copy_of_the_reference_is_not_a_source(mode):
 )
 def test_honest_sites_pass_every_guard(shape, seed):
     _, sources = federated(rows(n_sites=4, seed=seed, **shape), classifier())
+    assert not sources.facts.left_out
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("target", ["noisy", "exact", "constant but for noise", "spread unevenly"])
+@pytest.mark.parametrize("shape", [{"m": 25, "d": 12}, {"m": 400, "d": 1}, {"m": 60, "d": 30}])
+def test_honest_sites_of_quantities_are_no_copies(shape, target, seed):
+    X, y, names = rows(n_sites=4, classes=0, seed=seed, bad=(), **shape)
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=len(y))
+    y = {
+        "noisy": y,
+        "exact": X.sum(axis=1),
+        "constant but for noise": 1e3 + noise,
+        "spread unevenly": X[:, 0] + noise * np.exp(-2.0 * (X**2).sum(axis=1)),
+    }[target]
+    _, sources = federated((X, y, names), regressor())
     assert not sources.facts.left_out
 
 
@@ -127,6 +167,12 @@ def test_numbers_that_no_rows_could_have_led_to_are_named(monkeypatch, path, cla
     left_out = forge(monkeypatch, path, value, pool, model)
     assert list(left_out) == ["site-1"]
     assert f"'{path.rpartition('.')[2]}' is {value:.3g}, which cannot be" in left_out["site-1"]
+
+
+def test_products_with_the_target_have_an_end(monkeypatch):
+    pool = rows(n_sites=3, classes=0, bad=())
+    left_out = forge(monkeypatch, ".cross", 1e9, pool, regressor())
+    assert "'cross' is 1e+09, which cannot be" in left_out["site-1"]
 
 
 @pytest.mark.parametrize("value", [1e9, -1.0])

@@ -29,11 +29,11 @@ from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, der
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.engines.flower.copies import copies, copies_by_moments
 from sourcewise.engines.flower.guards import (
     JOINED,
     MISJOINED,
     contradictions,
-    copies,
     misjoined,
     other_answers,
 )
@@ -307,8 +307,8 @@ class FlowerEngine:
             message = self._pilot_message(reference, family)
             answers = self._send([message], range(len(self.names)))
             known = _joined([answer for (answer,) in answers])
-            if self.guards and isinstance(known, Derivatives):
-                self._leave_out_copies(message.points, known)
+            if self.guards:
+                self._leave_out_copies(message, known)
             if isinstance(known, Moments):
                 self._pilots = MomentSources(known, self.sizes, self.row_counts)
             else:
@@ -350,10 +350,15 @@ class FlowerEngine:
         """Say how many rounds are coming."""
         self.session.expect(rounds)
 
-    def _leave_out_copies(self, points: FloatArray, known: Derivatives) -> None:
-        own = derivatives(self._probe, points[:1])
+    def _leave_out_copies(self, message: Any, known: Derivatives | Moments) -> None:
         size = float(self._probe.sizes[0])
-        self.session.leave_out(copies(self.names, known, self.sizes, own, size))
+        if isinstance(known, Moments):
+            own = message.answer(self._probe, ["probe"])
+            found = copies_by_moments(self.names, known, self.sizes, own, size)
+        else:
+            at = derivatives(self._probe, message.points[:1])
+            found = copies(self.names, known, self.sizes, at, size)
+        self.session.leave_out(found)
 
     def gradients(self, points: FloatArray) -> FloatArray:
         """Ask all sites for gradients at some models, (n_sources, n_points, ...)."""

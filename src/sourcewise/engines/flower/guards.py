@@ -16,7 +16,6 @@ from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from sourcewise.core.data import FloatArray
 from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementMessage
@@ -40,8 +39,6 @@ MISJOINED = (
     "derivatives lead to ({ratio:.1f} times what its curvature allows)"
 )
 OTHER_ANSWER = "it answers the same question otherwise than before"
-COPY_OF_SITE = "its answers are those of {other!r}, but for less than chance would make of them"
-COPY_OF_REFERENCE = "its rows are copies of the reference's"
 OUT_OF_RANGE = "{name} is {value:.3g}, which cannot be"
 NOT_CONVEX = "its curvature is not that of any rows"
 ROUNDING = 1e-6
@@ -53,8 +50,6 @@ CURVED = 4.0
 # The same for joint models around the reference's own: honest sites missed by up to 0.7 times,
 # sites that had fitted the reference's rows alone by 1.5 times and more.
 JOINED = 1.0
-# Chance below which two sites, or a site and the reference, are too much alike to be two samples.
-ALIKE = 1e-9
 SAME_ANSWER = 1e-6
 NOISE_FLOOR = 1e-3  # of a gradient, below which a change cannot be told from rounding or noise
 
@@ -149,6 +144,10 @@ def _ranges_of(part: Any, asked: Any, longest: float) -> list[tuple[str, Range]]
         found += _agreement_ranges(part, asked)
     if isinstance(part, FeatureAnswer) and isinstance(asked, FeatureMessage):
         found += _feature_ranges(part, asked, longest)
+    if isinstance(part, Moments):  # by Cauchy and Schwarz again
+        lengths = np.maximum(np.diagonal(part.gram, axis1=1, axis2=2), 0.0)
+        reach = np.sqrt(lengths[:, :, None] * np.maximum(part.square, 0.0)[:, None, :])
+        found.append(("cross", (-reach, reach)))
     return found
 
 
@@ -343,57 +342,3 @@ def other_answers(
         if np.abs(again.gradients[i, 0] - earlier).max() > allowed:
             found[name] = OTHER_ANSWER
     return found
-
-
-def copies(
-    names: Sequence[str], known: Derivatives, sizes: FloatArray, reference: Derivatives, size: float
-) -> dict[str, str]:
-    r"""Find sites whose rows are those of another, or of the reference.
-
-    Under a strongly regularised model every row's residual is about as large, and a mean gradient
-    of :math:`m` rows has about the covariance :math:`H / m`. So
-
-    .. math:: (g_i - g_j)^\top H^{-1} (g_i - g_j) \Big/ \Big(\frac1{m_i} + \frac1{m_j}\Big)
-
-    is about chi-squared for two samples of one distribution, larger where they differ, and smaller
-    only for samples that share rows.
-
-    Parameters
-    ----------
-    names : sequence of str
-    known, reference : Derivatives
-        At the strongest regularisation first.
-    sizes : array of shape (n_sources,)
-    size : float
-        Of the reference.
-    """
-    gradients = _as_rows(known)
-    own = _as_rows(reference)[0]
-    scale = reference.hessians[0, 0]
-    values, vectors = np.linalg.eigh(scale)
-    kept = values > 1e-6 * values.max()
-    whitened = (gradients @ vectors[:, kept]) / np.sqrt(values[kept])
-    centre = (own @ vectors[:, kept]) / np.sqrt(values[kept])
-    freedom = int(kept.sum())
-    n_pairs = 0.5 * len(names) * (len(names) + 1)
-    least = float(chi2.ppf(ALIKE / n_pairs, freedom))
-    found: dict[str, str] = {}
-    first: list[int] = []
-    for i, name in enumerate(names):
-        gap = np.sum((whitened[i] - centre) ** 2) / (1.0 / sizes[i] + 1.0 / size)
-        if gap < least:
-            found[name] = COPY_OF_REFERENCE
-            continue
-        gaps = np.array([np.sum((whitened[i] - whitened[j]) ** 2) for j in first])
-        gaps = gaps / (1.0 / sizes[i] + 1.0 / sizes[first]) if first else gaps
-        if len(first) and gaps.min() < least:
-            found[name] = COPY_OF_SITE.format(other=names[first[int(gaps.argmin())]])
-        else:
-            first.append(i)
-    return found
-
-
-def _as_rows(known: Derivatives) -> FloatArray:
-    """Gradients at the first point, (n_sources, n_outputs * n_features)."""
-    d = known.gradients.shape[2] - known.gradients.shape[3]
-    return np.asarray(known.gradients[:, 0, :d].swapaxes(1, 2).reshape(len(known.gradients), -1))
