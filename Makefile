@@ -5,7 +5,7 @@ export OMP_NUM_THREADS ?= 1
 # Processes of the test suite.
 JOBS ?= 2
 
-.PHONY: demo test test-fast test-oldest lint bench docs dist clean
+.PHONY: demo test test-fast test-oldest coverage lint bench docs dist clean
 .DEFAULT_GOAL := test
 
 .venv/bin/python:
@@ -31,6 +31,10 @@ demo: .venv/.demo-ready
 	$(BIN)/sourcewise demo
 
 test: .venv/.dev-ready .venv/.images-ready
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# The same, counting which lines run, which slows everything down.
+coverage: .venv/.dev-ready .venv/.images-ready
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov --cov-report=term
 
 # For the work at hand: without what starts processes, runs whole studies or every document.

@@ -93,14 +93,19 @@ def test_python_blocks_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     run_page(page)
 
 
-def test_readme_shows_what_the_demo_prints(tmp_path):
+def test_the_demo_prints_what_the_readme_shows_and_says_where_the_report_is(tmp_path):
     shown = [block.text for block in blocks_of(PAGES[0]) if block.mark == DEMO_OUTPUT]
-    command = [sys.executable, "-m", "sourcewise.cli", "demo"]
-    printed = subprocess.run(
-        command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300
-    ).stdout
     assert len(shown) == 1
+    assert max(map(len, shown[0].splitlines())) <= 80
+    command = [sys.executable, "-m", "sourcewise.cli", "demo", "-o", "elsewhere"]
+    done = subprocess.run(
+        command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=300
+    )
+    printed = done.stdout.replace("elsewhere/", "sourcewise-demo/")  # the folder it would choose
     assert agree(shown[0], printed), f"the demo prints\n{printed}"
+    assert done.stderr == ""
+    written = {path.name for path in (tmp_path / "elsewhere").iterdir()}
+    assert written == {"digits.csv", "model.skops", "report.html"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=names(PAGES))

@@ -133,7 +133,7 @@ def test_workers_end_with_their_parent(tmp_path, how):
         os.killpg(parent.pid, how)  # a terminal tells all processes
     else:
         parent.send_signal(how)
-    _, complaint = parent.communicate(timeout=60)
+    _, complaint = parent.communicate(timeout=300)
     wait_until(lambda: not any(map(is_running, workers)))
     if how == signal.SIGINT:
         assert complaint.count("Traceback") == 1  # the parent's, and no worker's

@@ -10,7 +10,7 @@ from cli.running import COMMAND, environment
 INTERRUPTING = """\
 import os, signal, time
 os.kill(os.getpid(), signal.SIGINT)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -24,7 +24,7 @@ def test_an_interruption_of_the_imports_is_no_traceback(module, tmp_path):
         env=environment() | {"PYTHONPATH": os.fspath(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=300,
     )
     assert done.returncode == 130
     assert done.stderr == "sourcewise: Interrupted; nothing was written.\n"

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 
-from cli.running import run, run_here
+from cli.running import linux, run, run_here
 from experiments.made_up import animals_rows, products_rows, write_results
 
 PAIRS = [("tables", {"md", "csv", "tex"}), ("figures", {"png", "svg"})]
@@ -99,6 +99,7 @@ class TestWrongInput:
         refuse(run_here(command, file), "empty")
         assert [path.name for path in tmp_path.iterdir()] == ["r.sqlite"]
 
+    @linux
     def test_folder_cannot_be_made(self, results, tmp_path, command):
         refuse(run_here(command, results, "-o", "/proc/new"), "/proc/new cannot be written")
         (tmp_path / "file").write_text("")

@@ -11,7 +11,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from cli.running import COMMAND, TOLD, environment, make_rows, run, run_here, write_csv
+from cli.running import COMMAND, TOLD, environment, linux, make_rows, run, run_here, write_csv
 from sourcewise.validation import DISCREPANCIES
 
 
@@ -188,6 +188,7 @@ class TestOutput:
     def test_folder_absent(self, table, tmp_path):
         refuse(tmp_path, "fit", table, *TOLD, "-o", "no/m.skops", words=["no does not exist"])
 
+    @linux
     def test_not_writable(self, table, tmp_path):
         # Even the superuser cannot create files there.
         told = ("audit", table, *TOLD, "-o", "/proc/r.html")
@@ -218,6 +219,7 @@ class TestOutput:
             preexec_fn=small_disk,
         )
 
+    @linux
     def test_standard_output_full(self, table, tmp_path):
         with open("/dev/full", "w") as full:
             done = run("export", "--help", stdout=full)
@@ -282,7 +284,7 @@ def test_interrupted_by_ctrl_c(tmp_path):
     assert "Reading the table" in shown
     process.send_signal(signal.SIGINT)
     shown += _read_until(screen, None)
-    assert process.wait(timeout=60) == 130
+    assert process.wait(timeout=300) == 130
     assert process.stdout.read() == b""
     process.stdout.close()
     assert shown.rstrip().endswith("sourcewise: Interrupted; nothing was written.")

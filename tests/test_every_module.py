@@ -1,0 +1,106 @@
+"""Every module has a test that imports it or an example that runs; of all others it is said why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parent / "src" / "sourcewise"
+
+# Modules that only others of the package call. What they do shows in the result of the caller, and
+# that is what the test on the right compares with a definition, another way, or a document.
+THROUGH_CALLERS = {
+    "archives": "test_crafted_models.py",
+    "audit.label_kinds": "audit/test_diagnosis.py",
+    "audit.number_kinds": "audit/test_diagnosis.py",
+    "audit.own_rule": "audit/test_diagnosis.py",
+    "audit.run": "cli/test_commands.py",
+    "baselines.medians": "baselines/test_methods.py",
+    "cli.__main__": "test_docs.py",
+    "cli.demo": "test_docs.py",
+    "cli.entry": "cli/test_interrupted_imports.py",
+    "cli.export": "cli/test_commands.py",
+    "cli.federated": "cli/test_federated.py",
+    "cli.figures": "cli/test_tables_and_figures.py",
+    "cli.fitting_options": "cli/test_commands.py",
+    "cli.image_options": "images/test_audit_of_pictures.py",
+    "cli.images": "cli/test_images_extract.py",
+    "cli.options": "cli/test_commands.py",
+    "cli.output": "cli/test_harmless_files.py",
+    "cli.predict": "cli/test_commands.py",
+    "cli.progress_lines": "cli/test_dask_engine.py",
+    "cli.tables": "cli/test_tables_and_figures.py",
+    "core.discrepancy.own_span": "engines/test_invariance.py",
+    "core.discrepancy.plug_in_queries": "engines/flower/test_modes.py",
+    "core.discrepancy.quadratic_pull": "engines/flower/test_modes.py",
+    "core.discrepancy.variation": "core/discrepancy/test_combined.py",
+    "core.weighted_grid": "core/test_weighted_grid.py",
+    "engines.dask.frame_parts": "engines/test_dask_results.py",
+    "engines.dask.reading": "engines/test_dask_results.py",
+    "engines.dask.tasks": "engines/test_dask_results.py",
+    "engines.flower.engine": "engines/flower/test_modes.py",
+    "engines.flower.modes": "engines/flower/test_modes.py",
+    "engines.flower.sums": "engines/flower/test_modes.py",
+    "estimators.closer_look": "estimators/test_second_look.py",
+    "estimators.concat_rows": "engines/test_fit_sources.py",
+    "estimators.cross_validation": "estimators/test_selection.py",
+    "estimators.elsewhere": "engines/test_fit_sources.py",
+    "estimators.final_model": "estimators/test_final_model.py",
+    "estimators.held_out_grid": "estimators/test_held_out_grid.py",
+    "estimators.member_models": "estimators/test_members.py",
+    "estimators.members": "estimators/test_members.py",
+    "estimators.model_average": "estimators/test_selection.py",
+    "estimators.pool": "estimators/test_classifier.py",
+    "estimators.scaling": "estimators/test_scaling.py",
+    "estimators.threads": "estimators/test_threads.py",
+    "estimators.transaction": "baselines/test_contract.py",
+    "estimators.wrapped": "estimators/test_any_estimator.py",
+    "experiments.facts": "experiments/test_facts.py",
+    "experiments.pools": "experiments/test_experiment_bench.py",
+    "experiments.significance_tables": "experiments/test_tables.py",
+    "experiments.unit": "cli/test_reproduce.py",
+    "images.shards": "images/test_extractor.py",
+    "loaded": "test_crafted_models.py",
+    "report.html.cards": "report/test_page.py",
+    "report.html.enough": "report/test_page.py",
+    "report.html.fine_print": "report/test_page.py",
+    "report.html.gain": "report/test_page.py",
+    "report.html.groups": "report/test_page.py",
+    "report.html.header": "report/test_page.py",
+    "report.html.page": "report/test_page.py",
+    "report.html.sources": "report/test_page.py",
+    "report.html.trust_path": "report/test_page.py",
+    "tables.bad_rows": "tables/test_bad_rows.py",
+    "tables.labels": "tables/test_training.py",
+    "tables.rules": "tables/test_preprocessing.py",
+    "tables.values": "tables/test_preprocessing.py",
+}
+
+
+def modules():
+    """Name all modules, without the package's own name."""
+    paths = (path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py"))
+    return sorted(".".join(path.parts) for path in paths if path.name != "__init__")
+
+
+def imported(tests):
+    """Name what tests import of the package, modules and what is in them."""
+    found = set(re.findall(r"\bsourcewise((?:\.\w+)+)", tests))
+    for package, names in re.findall(
+        r"from sourcewise((?:\.\w+)*) import (\([^)]*\)|[^\n]*)", tests
+    ):
+        found |= {f"{package}.{name}" for name in re.findall(r"\w+", names)}
+    return {name.lstrip(".") for name in found}
+
+
+def has_example(module):
+    return ">>> " in (SOURCE / module.replace(".", "/")).with_suffix(".py").read_text("utf-8")
+
+
+def test_every_module_is_tested_by_itself_or_through_its_callers():
+    paths = [path for path in HERE.rglob("*.py") if path.name != Path(__file__).name]
+    known = imported("\n".join(path.read_text("utf-8") for path in paths))
+    alone = [m for m in modules() if m not in known and not has_example(m)]
+    assert set(alone) <= set(THROUGH_CALLERS)
+    assert all((HERE / path).is_file() for path in THROUGH_CALLERS.values())
