@@ -45,7 +45,7 @@ def draw_path(model: Any, digits: VendorDigits, axes: Any) -> None:
     for k, name in enumerate(model.sources_.tolist()):
         axes.plot(trade_offs, path.weights[:, k], color=_colour(name, digits))
     axes.set_xscale("log")
-    axes.set_xlabel("how generous the line is (trade-off)")
+    axes.set_xlabel("trade-off: how much discrepancy is accepted for more rows")
     axes.set_ylabel("weight in training")
     for name, colour in (("reference", TRUSTED), ("good vendors", GOOD), ("bad vendors", BAD)):
         axes.plot([], [], color=colour, label=name)

@@ -70,3 +70,16 @@ def test_what_a_script_needs_is_known_where_the_gallery_is_made():
     }
     conf = (DOCS / "conf.py").read_text("utf-8")
     assert needy == set(re.findall(r"\"(plot_\w+)\":", conf))
+
+
+def test_the_idea_is_told_on_a_page_with_two_pictures():
+    text = (DOCS / "explained.md").read_text("utf-8")
+    assert len(text.split()) <= 600
+    assert len(re.findall(r"!\[[^\]]+\]\(", text)) == 2
+
+
+def test_the_words_of_the_report_are_explained():
+    terms = re.findall(r"^(\S[^\n]*)\n: ", (DOCS / "glossary.md").read_text("utf-8"), re.MULTILINE)
+    assert terms == sorted(terms)
+    assert set(terms) >= {"agreement", "cut-off", "discrepancy", "p-value", "pull", "reference"}
+    assert set(terms) >= {"source", "trade-off", "weight"}
