@@ -17,7 +17,7 @@ from sourcewise.report import SourceWeightsDisplay
 
 digits = vendor_digits()
 X, y, vendor = digits.X, digits.y, digits.vendor
-print(X.shape, sorted(set(vendor)))
+print(X.shape, sorted(set(vendor.tolist())))
 
 # %%
 # Fit, and print what was found out about each vendor.
