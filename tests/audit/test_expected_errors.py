@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.stats import t as student
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.audit.expected_errors import (
@@ -13,6 +18,8 @@ from sourcewise.audit.expected_errors import (
     compare_errors,
     held_out_errors,
 )
+from sourcewise.audit.learners import learner_of
+from sourcewise.report.notes import LINEAR
 from sourcewise.tables.training import TrainingTable
 
 
@@ -26,10 +33,11 @@ def table(classification=True, n=(60, 150, 150), seed=0):
     return TrainingTable(X, y, names, np.array(n), None, classification, {})
 
 
-def run(training, **how):
+def run(training, estimator=None):
     kind = SourceWeightedClassifier if training.classification else SourceWeightedRegressor
     names = np.array(training.names, dtype=object)[training.codes]
-    model = lambda: kind(reference="gold", trade_off="theory", random_state=0)  # noqa: E731
+    options = {"reference": "gold", "trade_off": "theory", "random_state": 0}
+    model = lambda: kind(estimator, **options)  # noqa: E731
     return held_out_errors(training, model, names, seed=0)
 
 
@@ -57,6 +65,34 @@ def test_reference_only_is_what_the_reference_alone_would_do():
     alone.y[60:] = 1 - alone.y[60:]
     other = run(alone)
     assert np.array_equal(found.losses[REFERENCE_ONLY], other.losses[REFERENCE_ONLY])
+
+
+@pytest.mark.parametrize("classification", [True, False])
+def test_a_learner_of_ones_own_is_set_beside_its_other_ways(classification):
+    training = table(classification)
+    tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(max_depth=4)
+    found, default = run(training, tree), run(training)
+    ends = [REFERENCE_ONLY, EVERYTHING, SOURCEWISE]
+    assert list(found.losses) == [*ends, "source as a feature", LINEAR]
+    assert list(default.losses) == ends
+    np.testing.assert_allclose(found.losses[LINEAR], default.losses[SOURCEWISE])
+    result = compare_errors(found, classification)
+    assert [d.name for d in result.differences] == [*ends[:2], "source as a feature", LINEAR]
+    errors = {m.name: m.error for m in result.methods}
+    assert max(errors["source as a feature"], errors[SOURCEWISE]) < errors[EVERYTHING]
+    assert errors[SOURCEWISE] != errors[LINEAR]
+
+
+def test_learners_by_name():
+    classes, numbers = table(), table(classification=False)
+    assert learner_of("linear", classes) is None
+    assert isinstance(learner_of("boosting", classes), HistGradientBoostingClassifier)
+    assert isinstance(learner_of("forest", numbers), RandomForestRegressor)
+    with pytest.raises(ValueError, match="^learner must be one of linear, boosting, forest; got"):
+        learner_of("trees", classes)
+    sparse = replace(classes, X=scipy.sparse.csr_array(classes.X))
+    with pytest.raises(ValueError, match="^boosting takes no sparse rows"):
+        learner_of("boosting", sparse)
 
 
 def test_the_only_row_of_a_class_is_never_held_out():

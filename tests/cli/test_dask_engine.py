@@ -265,7 +265,7 @@ def test_rows_of_a_source_are_its_first_ones_in_the_order_of_the_files(parquet, 
 
 def test_what_an_audit_needs_rows_in_memory_for_is_refused(parquet, scheduler):
     dask = "--engine", "dask", "--scheduler", scheduler
-    for more, option in ((("--image", "size"), "--image"), (("--text", "colour"), "--text")):
-        done = run_here("audit", parquet, *TOLD, *dask, *more)
+    for option, value in (("--image", "size"), ("--text", "colour"), ("--learner", "forest")):
+        done = run_here("audit", parquet, *TOLD, *dask, option, value)
         assert done.code == 2
         assert f"{option} needs the rows in memory" in done.err

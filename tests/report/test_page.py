@@ -13,6 +13,7 @@ import pytest
 from made_up import WEIRD, made_up_audit, made_up_errors, made_up_report, plain_audit
 
 import sourcewise as sw
+from sourcewise.audit import Expected
 from sourcewise.report.html import render
 from sourcewise.report.html.numbers import counted, in_unit, nice_ceiling
 from sourcewise.report.html.safe_text import DIRECTION, embedded
@@ -75,6 +76,23 @@ def test_sections_come_in_the_promised_order(page):
         "For those who want it",
     ]
     assert page.index("<h1>") < page.index("What you gain")
+
+
+def test_all_ways_of_a_learner_are_shown_and_the_two_ends_are_named_first():
+    audit = made_up_audit()
+    told = Expected("source as a feature", 0.2, 0.15, 0.27)
+    clearly = replace(told, error=-0.12, low=-0.2, high=-0.04)
+    errors = audit.comparison
+    errors = replace(
+        errors,
+        methods=(*errors.methods, told),
+        differences=(*errors.differences, clearly),
+    )
+    text = text_of(render(replace(audit, comparison=errors)))
+    lead = text[text.index("That is") : text.index("train on your trusted rows alone")]
+    assert "reference alone" in lead and "source as a feature" not in lead
+    assert "train on all rows, and tell the learner their sources" in text
+    assert "“Clearly better than with the source as a feature”" in text
 
 
 def test_names_are_shown_literally(page):

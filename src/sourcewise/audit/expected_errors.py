@@ -1,7 +1,9 @@
 """What weighted sources gain: errors on trusted rows that no model has seen.
 
 Every fold of the reference is held out once. On what remains, the whole procedure runs again,
-measuring and choosing included, and so do its two ends: the reference alone, and all rows alike.
+measuring and choosing included, and so do its two ends: the reference alone, and all rows alike. Of
+a learner other than the default one there are two ways more: all rows, with the learner told which
+source each is from, and the default learner.
 
 Intervals are about the error on fresh rows of the model that is handed out. Held-out rows vary, and
 so do the models, which share most of their training rows: an interval by the rows alone is too
@@ -18,9 +20,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 from scipy.stats import t as student
+from sklearn.base import clone, is_regressor
 
+from sourcewise.baselines.one_fit import OneFit, OneFitRegressor
 from sourcewise.core.folds import independent_share, stratified_folds
 from sourcewise.progress import report_progress
+from sourcewise.report.notes import LINEAR, TOLD
 from sourcewise.tables.training import TrainingTable
 
 REFERENCE_ONLY, EVERYTHING, SOURCEWISE = "reference only", "everything", "sourcewise"
@@ -51,9 +56,10 @@ class ErrorComparison:
     rows, folds : int
         Trusted rows that were held out, and in how many folds.
     methods : tuple of Expected
-        Reference only, everything, sourcewise.
+        Reference only, everything, sourcewise; of a learner other than the default one also all
+        rows with the source as a feature, and the linear default.
     differences : tuple of Expected
-        Sourcewise minus each of the other two, row by row: negative is better.
+        Sourcewise minus each of the others, row by row: negative is better.
     """
 
     measure: str
@@ -83,7 +89,7 @@ class HeldOut:
 def held_out_errors(
     training: TrainingTable, make_model: Callable[[], Any], names: np.ndarray, seed: int
 ) -> HeldOut:
-    """Fit all three ways without each fold of the reference, and look at that fold.
+    """Fit all ways without each fold of the reference, and look at that fold.
 
     The reference's rows come first, so moving the fold to the front makes the other rows one
     contiguous block: no copy of the matrix is made, and the order is restored at the end.
@@ -92,12 +98,16 @@ def held_out_errors(
     X, y = training.X, training.y
     X_own, y_own = X[:m].copy(), y[:m].copy()
 
-    def fit_without(out: np.ndarray) -> Any:
+    def fit_without(out: np.ndarray) -> dict[str, Any]:
         order = np.concatenate([np.flatnonzero(out), np.flatnonzero(~out)])
         n_out = int(out.sum())
         y[:m] = y_own[order]
         remaining = _without(X, X_own, order, n_out)
-        return make_model().fit(remaining, y[n_out:], sources=names[n_out:])
+        model = make_model()
+        ways = {SOURCEWISE: model, **_others(model)}
+        for way in ways.values():
+            way.fit(remaining, y[n_out:], sources=names[n_out:])
+        return with_ends(ways)
 
     try:
         return hold_out(X_own, y_own, training.classification, fit_without, seed)
@@ -111,10 +121,10 @@ def hold_out(
     X: Any,
     y: np.ndarray,
     classification: bool,
-    fit_without: Callable[[np.ndarray], Any],
+    fit_without: Callable[[np.ndarray], dict[str, Any]],
     seed: int,
 ) -> HeldOut:
-    """Look at each fold of the reference's rows by a model that was fitted without it.
+    """Look at each fold of the reference's rows by models that were fitted without it.
 
     Parameters
     ----------
@@ -122,24 +132,42 @@ def hold_out(
         The reference's rows.
     classification : bool
     fit_without : callable
-        Takes a mask of the reference's rows, returns a fitted model that has not seen them.
+        Takes a mask of the reference's rows, returns models that have not seen them, by the names
+        of the ways to train.
     seed : int
     """
     fold_of = _folds(y if classification else None, len(y), seed)
-    losses = {name: np.full(len(y), np.nan) for name in [*ENDS, SOURCEWISE]}
+    losses: dict[str, np.ndarray] = {}
     n_classes = len(np.unique(y)) if classification else 0
     scores = np.full((len(y), n_classes) if n_classes else len(y), np.nan)
     for fold in range(N_FOLDS):
         report_progress("comparison", fold, N_FOLDS)
         out = fold_of == fold
-        model = fit_without(out)
-        for name in [*ENDS, SOURCEWISE]:
-            fitted = model.at_trade_off(ENDS[name]) if name in ENDS else model
+        for name, fitted in fit_without(out).items():
             predicted = fitted.predict(X[out])
-            losses[name][out] = _losses(predicted, y[out], classification)
+            of_way = losses.setdefault(name, np.full(len(y), np.nan))
+            of_way[out] = _losses(predicted, y[out], classification)
             if name == SOURCEWISE:
                 scores[out] = fitted.predict_proba(X[out]) if n_classes else predicted
     return HeldOut(losses, scores)
+
+
+def with_ends(ways: dict[str, Any]) -> dict[str, Any]:
+    """Put the two ends of the weighted model before it, and before whatever else there is."""
+    model = ways[SOURCEWISE]
+    ends = {name: model.at_trade_off(trade_off) for name, trade_off in ENDS.items()}
+    return {**ends, **ways}
+
+
+def _others(model: Any) -> dict[str, Any]:
+    """Return unfitted models of the further ways, if the learner is not the default one."""
+    if model.estimator is None:
+        return {}
+    numbers = is_regressor(model)
+    given = {"reference": model.reference, "random_state": model.random_state}
+    one_fit = OneFitRegressor if numbers else OneFit
+    default = clone(model).set_params(estimator=None)
+    return {TOLD: one_fit(model.estimator, rows="told", **given), LINEAR: default}
 
 
 def _without(X: Any, own: Any, order: np.ndarray, n_out: int) -> Any:
@@ -163,7 +191,8 @@ def compare_errors(found: HeldOut, classification: bool) -> ErrorComparison:
         tuple(Expected(name, float(v.mean()), *interval(v)) for name, v in kept.items()),
         tuple(
             Expected(name, float(v.mean()), *of_difference(v))
-            for name in ENDS
+            for name in kept
+            if name != SOURCEWISE
             for v in [kept[SOURCEWISE] - kept[name]]
         ),
     )

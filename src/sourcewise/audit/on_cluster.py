@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.audit.expected_errors import HeldOut, hold_out
+from sourcewise.audit.expected_errors import SOURCEWISE, HeldOut, hold_out, with_ends
 from sourcewise.audit.leaks import leaks
 from sourcewise.audit.run import Audit, LookedAt, Settings, audit_of
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
@@ -92,9 +92,10 @@ def held_out_errors(sources: TableSources, settings: Settings) -> HeldOut:
     """Fit all three ways without each fold of the reference, and look at that fold."""
     rows = sources.trusted(sources.reference)
 
-    def fit_without(out: np.ndarray) -> Any:
+    def fit_without(out: np.ndarray) -> dict[str, Any]:
         sources.release()  # what the fold before has left on the workers
-        return make_model(sources, settings).fit_sources(WithoutFold(sources, ~out))
+        model = make_model(sources, settings).fit_sources(WithoutFold(sources, ~out))
+        return with_ends({SOURCEWISE: model})
 
     return hold_out(rows.X, rows.y, sources.classification, fit_without, settings.seed)
 

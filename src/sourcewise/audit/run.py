@@ -17,6 +17,7 @@ from sourcewise.audit.expected_errors import (
     held_out_errors,
 )
 from sourcewise.audit.leaks import leaks
+from sourcewise.audit.learners import learner_of
 from sourcewise.audit.wording import QUESTIONS
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict, evidence_in_words, verdict
@@ -39,6 +40,7 @@ class Settings:
     scaling: str = "auto"
     seed: int = 0
     n_jobs: int | None = None
+    learner: str = "linear"
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ def fit_table(
         label,
         source,
         training.names[0],
+        estimator=learner_of(settings.learner, training),
         discrepancy=settings.discrepancy,
         trade_off=settings.trade_off,
         protocol=settings.protocol,

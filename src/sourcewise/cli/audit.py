@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sourcewise.audit import Audit, ErrorComparison, run_audit
+from sourcewise.audit.learners import LINEAR, NAMES
 from sourcewise.cli import image_options as i
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
@@ -24,6 +26,11 @@ from sourcewise.tables.request import ONLY_IN_MEMORY
 from sourcewise.tables.training import read_training
 
 PAGES, DATA = {".html", ".htm", ""}, {".json"}
+# What is trained. A type checker cannot follow the names.
+Learner = StrEnum("Learner", {name: name for name in NAMES})  # type: ignore[misc]
+
+DEFAULT_LEARNER = Learner(LINEAR)
+
 WRONG_KIND = "A report is a page (.html) or data (.json); {path} would be neither."
 
 
@@ -42,6 +49,14 @@ def audit(
             rich_help_panel=o.OUTPUT,
         ),
     ] = None,
+    learner: Annotated[
+        Learner,
+        typer.Option(
+            metavar="NAME",
+            help=f"What is trained on the weighted rows: {', '.join(NAMES[:-1])} or {NAMES[-1]}.",
+            rich_help_panel=o.FITTING,
+        ),
+    ] = DEFAULT_LEARNER,
     image: i.Image = None,
     image_folder: i.ImageFolder = None,
     image_size: i.ImageSize = 224,
@@ -57,12 +72,14 @@ def audit(
     check_output(output, given.data, given.reference_file)
     if output is not None and output.suffix.lower() not in PAGES | DATA:
         raise ValueError(WRONG_KIND.format(path=output))
-    settings = given.settings()
+    settings = replace(given.settings(), learner=learner.value)
     about = facts(given.seed, o.command_line())
     pictures = None
     if on_cluster(given):
         if image is not None or image_folder is not None or show_images or skip_bad_pictures:
             raise ValueError(ONLY_IN_MEMORY.format(option="--image"))
+        if learner != DEFAULT_LEARNER:
+            raise ValueError(ONLY_IN_MEMORY.format(option="--learner"))
         with progress_of_cluster(quiet, as_json), sources_on_cluster(given) as sources:
             result, fitted = audit_on_cluster(sources, settings, about)
     else:
@@ -124,8 +141,9 @@ def expected_errors(result: Audit) -> list[str]:
     lines = [f"Expected {found.measure} ({found.folds}-fold on {found.rows} trusted rows):"]
     rows = [[share(v) for v in (m.error, m.low, m.high)] for m in found.methods]
     width = max(8, *(len(row[0]) + 2 for row in rows))
+    names = max(16, *(len(method.name) + 2 for method in found.methods))
     for method, (error, low, high) in zip(found.methods, rows, strict=True):
-        lines.append(f"  {method.name:<16}{error:>{width}}   (95% interval {low} to {high})")
+        lines.append(f"  {method.name:<{names}}{error:>{width}}   (95% interval {low} to {high})")
     return lines
 
 

@@ -8,14 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from sourcewise.report.html.numbers import in_unit, nice_ceiling, percent
+from sourcewise.report.notes import LINEAR, TOLD
 
 LEADS = {
     "reference only": "train on your trusted rows alone",
     "everything": "train on all rows alike",
     "sourcewise": "weigh the sources first",
+    TOLD: "train on all rows, and tell the learner their sources",
+    LINEAR: "weigh the sources for a linear model",
 }
 SAME = "the same as"
-THAN = {"reference only": "with your reference alone", "everything": "with all rows alike"}
+THAN = {
+    "reference only": "with your reference alone",
+    "everything": "with all rows alike",
+    TOLD: "with the source as a feature",
+    LINEAR: "with the linear default",
+}
+ENDS = ("reference only", "everything")
 
 
 @dataclass(frozen=True)
@@ -80,10 +89,19 @@ class Versus:
 
 @dataclass(frozen=True)
 class Gain:
-    """All that the section says."""
+    """All that the section says.
+
+    Attributes
+    ----------
+    versus : list of Versus
+        Against the reference alone and all rows alike.
+    further : list of Versus
+        Against the other ways of a learner that is not the default one.
+    """
 
     ours: str
     versus: list[Versus]
+    further: list[Versus]
     ways: list[Way]
     top: str
     share: bool
@@ -97,7 +115,7 @@ class Gain:
 
 
 def gain(comparison: Any) -> Gain:
-    """Gather the errors of the three ways to train."""
+    """Gather the errors of the ways to train."""
     share = comparison.measure == "error rate"
     shown = percent if share else in_unit(m.error for m in comparison.methods)
     highest = [v for m in comparison.methods for v in (m.high, m.error) if math.isfinite(v)]
@@ -106,9 +124,13 @@ def gain(comparison: Any) -> Gain:
     best = min(m.error for m in comparison.methods)
     ours = next(m for m in comparison.methods if m.name == "sourcewise")
     others = {m.name: m for m in comparison.methods}
+    versus = {
+        d.name: _versus(d, ours, others[d.name], shown, share) for d in comparison.differences
+    }
     return Gain(
         shown(ours.error),
-        [_versus(d, ours, others[d.name], shown, share) for d in comparison.differences],
+        [versus[name] for name in ENDS],
+        [against for name, against in versus.items() if name not in ENDS],
         [
             Way(
                 m.name.capitalize(),
