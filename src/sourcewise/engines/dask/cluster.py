@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import multiprocessing
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sourcewise.engines.dask.messages import NO_SCHEDULER, UNGUARDED
+from sourcewise.engines.dask.messages import NO_SCHEDULER, TLS_WANTED, UNGUARDED
 
+CONNECTING = 20  # seconds to reach a scheduler
 # Dask's own value has freed memory given back to the system at once, which doubles our CPU time.
 TRIM_THRESHOLD = 256 << 20
 
@@ -41,10 +42,15 @@ def connected(address: str, tls: Tls | None = None) -> Iterator[Any]:
     """Connect to a scheduler."""
     from distributed import Client
 
+    if tls is None and address.startswith("tls://"):
+        raise ValueError(TLS_WANTED.format(address=address))
     security = None if tls is None else tls.security()
+    client = Client.__new__(Client)  # so that there is something to close if it cannot start
     try:
-        client = Client(address, security=security, timeout=20, set_as_default=False)
+        client.__init__(address, security=security, timeout=CONNECTING, set_as_default=False)
     except Exception as error:  # whatever a connection can fail with, unreadable keys included
+        with suppress(Exception):
+            client.close(timeout=0.1)
         why = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
         raise ValueError(NO_SCHEDULER.format(address=address, why=why)) from error
     try:
@@ -71,6 +77,8 @@ def local_cluster(n_workers: int | None = None, memory_limit: Any = "auto") -> I
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
         "distributed.worker.memory.terminate": 0.95,
+        # Dask looks a hundred times a second at what its threads do, for a page that nobody sees.
+        "distributed.worker.profile.enabled": False,
         # Rows are with one worker: another would have to read them again.
         "distributed.scheduler.work-stealing": False,
     }

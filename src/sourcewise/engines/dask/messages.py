@@ -35,6 +35,10 @@ WORKER_DIES = (
 )
 SCHEDULER_LOST = "The connection to the scheduler was lost{resume}."
 NO_SCHEDULER = "There is no Dask scheduler at {address}: {why}."
+TLS_WANTED = (
+    "The scheduler at {address} wants TLS; give --tls-ca, --tls-cert and --tls-key with the "
+    "address."
+)
 RESUME_HINT = "; the same command with --resume goes on from what is in {folder}"
 CLOSED = (
     "The cluster that the rows were on is closed; keep it open around all that is asked of the "
