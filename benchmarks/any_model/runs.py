@@ -53,7 +53,11 @@ def plan(half: str, n_seeds: int) -> list[Run]:
     """All runs of one half, shuffled, so that the first ones are spread over all cells."""
     sets = DEVELOPMENT if half == "development" else CONFIRMATION
     runs = [
-        Run(Cell(data.name, corruption, share, reference=trusted), FIRST_SEED[half] + k, learner)
+        Run(
+            Cell(data.name, corruption, share, reference=trusted),
+            first_seed(half, corruption) + k,
+            learner,
+        )
         for data in sets
         for share, corruption in cells()
         # Clean sources have one cell, and are drawn as often as each share of bad ones.
@@ -62,6 +66,11 @@ def plan(half: str, n_seeds: int) -> list[Run]:
         for learner in LEARNERS
     ]
     return [runs[k] for k in np.random.default_rng(0).permutation(len(runs))]
+
+
+def first_seed(half: str, corruption: str) -> int:
+    """Seed of a corruption's first draw: one unlucky draw must not be in all of them."""
+    return FIRST_SEED[half] + (0 if corruption == NONE else CORRUPTIONS.index(corruption))
 
 
 def cells() -> Iterator[tuple[float, str]]:
