@@ -92,6 +92,11 @@ PARTS_WITHOUT_WEIGHT = (
     "of the parts as estimator, a {estimator} of models of ours with one part each, or "
     "via='resample' to have rows drawn by weight."
 )
+SEARCH_WITHIN = (
+    "{estimator} would choose by rows of all sources, bad ones too; put it around the model "
+    "instead: {estimator}({model}(...), cv=ReferenceKFold(...)), with parameters named "
+    "'estimator__...'."
+)
 LABELS_NOT_NUMBERED = (
     "{estimator} takes the labels 0, 1, ... only, and these are {labels}; number them, "
     "y = numpy.unique(y, return_inverse=True)[1], and look names up in what unique returns first."
@@ -219,6 +224,13 @@ def check_learner(estimator: Any, *, classifier: bool, via: Any = "weights") -> 
     if not classifier and not is_regressor(estimator):
         raise ValueError(REGRESSOR_WANTED.format(estimator=name))
     last = final_step(estimator)
+    if type(last).__name__.endswith("SearchCV"):
+        raise ValueError(
+            SEARCH_WITHIN.format(
+                estimator=type(last).__name__,
+                model="SourceWeightedClassifier" if classifier else "SourceWeightedRegressor",
+            )
+        )
     if via == "weights" and not takes_sample_weight(last):
         parts = type(last).__name__.startswith(("Voting", "Stacking"))
         sentence = PARTS_WITHOUT_WEIGHT if parts else NO_SAMPLE_WEIGHT

@@ -18,6 +18,7 @@ from sklearn.ensemble import (
 )
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -116,6 +117,15 @@ def test_estimators_that_ignore_weights_are_refused(class_pool):
         y,
         validation.NO_SAMPLE_WEIGHT.format(estimator="KNeighborsRegressor"),
     )
+
+
+def test_a_search_belongs_around_the_model(class_pool):
+    X, y, sources = class_pool()
+    search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]})
+    sentence = validation.SEARCH_WITHIN.format(
+        estimator="GridSearchCV", model="SourceWeightedClassifier"
+    )
+    assert_refused(classifier(search), X, y, sentence, sources)
 
 
 def test_the_wrong_kind_of_estimator_is_refused(class_pool):

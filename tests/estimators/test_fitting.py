@@ -23,7 +23,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from sourcewise.estimators.coarse_values import coarse, with_coarse_values
 from sourcewise.estimators.filled_rows import FilledRows
-from sourcewise.estimators.fitting import aims_as_default, beside, fit_told, fit_weighted
+from sourcewise.estimators.fitting import (
+    ToldSources,
+    aims_as_default,
+    beside,
+    fit_told,
+    fit_weighted,
+)
 
 
 def rows(n=400, d=3, seed=0):
@@ -103,6 +109,27 @@ def test_in_a_pipeline_the_sources_come_after_the_transformers():
     assert model.predict(["good", "bad"]).tolist() == [1, 0]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("monotonic_cst", [1, 0, 0]),
+        ("monotonic_cst", np.array([0, -1, 0])),
+        ("categorical_features", [False, False, True]),
+        ("categorical_features", [0, 1, 2]),
+    ],
+    ids=str,
+)
+def test_what_is_said_of_every_column_is_said_of_the_sources_too(parameter, value):
+    X, y, weight = rows(d=3)
+    X = np.round(np.abs(X))
+    told = np.repeat([[0.0], [1.0]], 200, axis=0)
+    boosting = HistGradientBoostingClassifier(max_iter=5, **{parameter: value})
+    model = fit_told(boosting, X, y, weight, told, 0)
+    assert isinstance(model, ToldSources)
+    # The user's own is left as it is.
+    np.testing.assert_array_equal(getattr(boosting, parameter), value)
+
+
 class FourColumns(LogisticRegression):
     """Takes single precision and just so many columns, as a network does."""
 
@@ -136,10 +163,10 @@ def test_columns_beside_rows_of_any_kind():
     sparse = beside(scipy.sparse.csr_matrix(X), told)
     np.testing.assert_array_equal(sparse.toarray(), beside(X, told))
     for kind in (pd.DataFrame, pl.DataFrame):
-        frame = kind({"a": [1, 2, 3], "source 1": ["x", "y", "z"]})
+        frame = kind({"a": [1, 2, 3], "source_1": ["x", "y", "z"]})
         found = beside(frame, told)
-        assert list(found.columns) == ["a", "source 1", "_source 0", "_source 1"]
-        assert list(frame.columns) == ["a", "source 1"]
+        assert list(found.columns) == ["a", "source_1", "_source_0", "_source_1"]
+        assert list(frame.columns) == ["a", "source_1"]
     assert beside(["a text", "another"], told[:2]) is None
     assert beside(np.array(["a text", "another"]), told[:2]) is None
 

@@ -15,7 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sourcewise.estimators.coarse_values import is_boosting, with_coarse_values
 from sourcewise.validation import n_rows_of
 
-SOURCE_COLUMN = "source {number}"  # name of a column that tells a source from others
+SOURCE_COLUMN = "source_{number}"  # name of a column that tells a source from others
+# Parameters that say something of every column, and what they say of those beside them.
+OF_COLUMNS = {"monotonic_cst": 0, "monotone_constraints": 0, "categorical_features": False}
 
 
 def fit_weighted(estimator: Any, X: Any, y: Any, weight: Any, seed: int) -> Any:
@@ -177,11 +179,30 @@ def fit_told(estimator: Any, X: Any, y: Any, weight: Any, told: np.ndarray, seed
         if joined is None:
             return fit_weighted(estimator, X, y, weight, seed)
         try:
+            n_more = told.shape[1]
+            n_columns = joined.shape[1] - n_more
+            steps[-1].set_params(**_of_more_columns(steps[-1], n_columns, n_more))
             _fit_last(steps[-1], joined, y, weight)
         except Exception:
             # A network may take just so many columns. Whatever else is wrong is so without them.
             return fit_weighted(estimator, X, y, weight, seed)
     return ToldSources(front, steps[-1], told.shape[1])
+
+
+def _of_more_columns(learner: Any, n_columns: int, n_more: int) -> dict[str, Any]:
+    """Return parameters of a learner that say something of every column, with some more columns.
+
+    What names columns, or numbers some of them, holds as it is.
+    """
+    parameters, extended = learner.get_params(deep=False), {}
+    for name, nothing in OF_COLUMNS.items():
+        value = parameters.get(name)
+        if not isinstance(value, list | tuple | np.ndarray) or len(value) != n_columns:
+            continue
+        if all(isinstance(each, np.bool_ | bool) == isinstance(nothing, bool) for each in value):
+            more = [*value, *[nothing] * n_more]
+            extended[name] = tuple(more) if isinstance(value, tuple) else more
+    return extended
 
 
 def beside(X: Any, columns: np.ndarray) -> Any:
