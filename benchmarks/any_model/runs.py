@@ -92,7 +92,10 @@ def measure(run: Run, folder: Path, trees: int) -> dict[str, Any]:
     """Errors on test rows of the reference's distribution, and processor time in single fits."""
     data = data_set(run.cell.data)
     draw = data.draw(folder, run.seed, run.cell.reference, False)
-    draw, _ = corrupt(_at_most(draw, ROWS), run.cell, data, run.seed)
+    draw = _at_most(draw, ROWS)
+    if not data.regression:
+        draw = of_known_classes(draw)
+    draw, _ = corrupt(draw, run.cell, data, run.seed)
     learner = learner_of(run.learner, data.regression, trees)
     kind = SourceWeightedRegressor if data.regression else SourceWeightedClassifier
     options = {"reference": REFERENCE, "random_state": run.seed}
@@ -140,6 +143,15 @@ class _Plain:
 
     def predict(self, X: Any) -> Any:
         return self.model.predict(X)
+
+
+def of_known_classes(draw: Draw) -> Draw:
+    """Leave out rows of classes that the reference happens not to show: no model can know them."""
+    known = np.unique(draw.y[draw.sources == REFERENCE])
+    kept, tested = np.isin(draw.y, known), np.isin(draw.y_test, known)
+    return Draw(
+        draw.X[kept], draw.y[kept], draw.sources[kept], draw.X_test[tested], draw.y_test[tested]
+    )
 
 
 def _at_most(draw: Draw, rows: int) -> Draw:

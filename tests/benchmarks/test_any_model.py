@@ -6,11 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from benchmarks.accuracy.data import Draw
 from benchmarks.any_model.__main__ import main, read
 from benchmarks.any_model.data import CONFIRMATION, DATA_SETS, DEVELOPMENT
 from benchmarks.any_model.growth import made_up
 from benchmarks.any_model.report import METHODS, report
-from benchmarks.any_model.runs import OURS, Run, measure, plan
+from benchmarks.any_model.runs import OURS, Run, measure, of_known_classes, plan
 
 
 def test_the_halves_have_nothing_in_common():
@@ -75,3 +76,12 @@ def test_made_up_sources_are_as_many_as_asked_for():
     assert X.shape == (100 + 360, 20)
     assert np.unique(sources).tolist() == ["gold", "source 0", "source 1", "source 2"]
     assert set(y) == {0, 1}
+
+
+def test_classes_that_the_reference_does_not_show_are_left_out():
+    y, sources = np.array([0, 1, 0, 1, 2]), np.array(["reference"] * 2 + ["source 0"] * 3)
+    draw = Draw(np.arange(5.0)[:, None], y, sources, np.eye(3), np.array([2, 1, 0]))
+    found = of_known_classes(draw)
+    assert found.y.tolist() == [0, 1, 0, 1] and found.X[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert found.sources.tolist() == sources[:4].tolist()
+    assert found.y_test.tolist() == [1, 0] and len(found.X_test) == 2
