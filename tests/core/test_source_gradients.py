@@ -49,7 +49,7 @@ def some_points(data, n_points=N_COLUMNS, seed=1):
 def naive(data, weights, points, columns, at=None):
     """Add up row after row of the untrusted sources, in double precision."""
     outputs = points.shape[2]
-    total = np.zeros((len(points) + outputs, outputs, len(columns)))
+    total = np.zeros((len(points) + 1, outputs, len(columns)))
     table = weights.of(slice(None))
     for k, i in enumerate(data.untrusted):
         rows = data.rows(i)
@@ -59,7 +59,8 @@ def naive(data, weights, points, columns, at=None):
             residual = probabilities(X @ points[:, c if at is None else at[c]]) - indicator
             residual = residual[:, 1:] if outputs == 1 else residual
             weighted = table[k, q] * data.row_shares[rows, None] * residual
-            total[:, :, c] += np.hstack([X, labels]).T @ weighted
+            total[:-1, :, c] += X.T @ weighted
+            total[-1, :, c] += (labels * weighted).sum(axis=0)
     return total
 
 

@@ -53,7 +53,7 @@ class WeightedSums(Protocol):
     def gradients(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Return sums of (x, labels) times residual: (n_features + n_outputs, n_outputs, columns).
+        """Return sums of (x, label) times residual: (n_features + 1, n_outputs, columns).
 
         See :class:`sourcewise.core.source_gradients.SourceGradients`.
         """

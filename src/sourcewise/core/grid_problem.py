@@ -11,7 +11,7 @@ from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
 from sourcewise.core.engine import Engine
 from sourcewise.core.logistic import n_outputs
 from sourcewise.core.quasi_newton import Gradient, inner
-from sourcewise.core.source_gradients import BLOCK, loss_of, outputs_first
+from sourcewise.core.source_gradients import BLOCK, label_sums, loss_of, outputs_first
 from sourcewise.core.source_weights import SourceWeights
 
 
@@ -75,7 +75,7 @@ class GridGradients:
     def _finish(self, W: FloatArray, sums: FloatArray) -> Gradient:
         d = len(W)
         gradient = np.ascontiguousarray(sums[:d].swapaxes(1, 2))
-        of_labels = np.einsum("kkp->p", sums[d:], dtype=np.float64)
+        of_labels = sums[d].sum(axis=0, dtype=np.float64)
         if self.problem.reference.n_classes:
             return Gradient(gradient, -of_labels)
         return Gradient(gradient, 0.5 * (inner(W, gradient) - of_labels))
@@ -85,7 +85,7 @@ class GridGradients:
         problem = self.problem
         weights = problem.reference_weights[columns]
         flat = outputs_first(W)
-        sums = np.zeros((len(W) + self.outputs, flat.shape[1]), dtype=W.dtype)
+        sums = np.zeros((len(W) + 1, flat.shape[1]), dtype=W.dtype)
         step = max(32, BLOCK // flat.shape[1])
         for low in range(0, len(self.labels), step):
             part = slice(low, low + step)
@@ -93,6 +93,6 @@ class GridGradients:
             P = self.residuals(X @ flat, labels)
             by_column = problem.reference_shares[:, part].T[:, problem.fold[columns]] * weights
             P.reshape(len(P), self.outputs, -1)[:] *= by_column[:, None, :].astype(P.dtype)
-            sums[: len(W)] += X.T @ P
-            sums[len(W) :] += labels.T @ P
+            sums[:-1] += X.T @ P
+            sums[-1] += label_sums(labels, P)[0]
         return sums.reshape(len(sums), self.outputs, -1)

@@ -103,7 +103,7 @@ class MomentSums:
 
     @cached_property
     def gradients(self) -> SourceGradients:
-        """Sums of (x, labels) times residual."""
+        """Sums of (x, label) times residual."""
         return SourceGradients(self._data, self._weights)
 
     def curvature(

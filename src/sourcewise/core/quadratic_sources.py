@@ -33,8 +33,8 @@ class Derivatives:
 
     Attributes
     ----------
-    gradients : array of shape (n_sources, n_points, n_features + n_outputs, n_outputs)
-        Sums over rows of (x, labels) times residual, as
+    gradients : array of shape (n_sources, n_points, n_features + 1, n_outputs)
+        Sums over rows of (x, label) times residual, as
         :class:`sourcewise.core.source_gradients.SourceGradients` defines them.
     hessians : array of shape (n_sources, n_points, n_outputs * n_features, the same)
         Outputs come before features.
@@ -134,11 +134,11 @@ class QuadraticSums:
     def gradients(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Sum (x, labels) times residual; what goes with labels is as at the points."""
+        """Sum (x, label) times residual; what goes with labels is as at the points."""
         W = points if at is None else points[:, at]
         d, n_columns, k = W.shape
         known = self.sources.known
-        total = np.zeros((d + k, k, n_columns), dtype=W.dtype)
+        total = np.zeros((d + 1, k, n_columns), dtype=W.dtype)
         for p, mine, used, weights in self._by_point(columns):
             off = W[:, mine].transpose(2, 0, 1) - self.sources.points[p][:, :, None]
             off = off.reshape(k * d, -1)

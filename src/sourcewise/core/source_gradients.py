@@ -80,8 +80,8 @@ class Block(NamedTuple):
 class SourceGradients:
     """Sums over the untrusted sources of a pool, under given weights.
 
-    Beside gradients, sums over the labels' own residuals are gathered: how much probability the
-    labels did not get bounds the objective from below.
+    Beside gradients, sums of each output's labels times its residuals are gathered: how much
+    probability the labels did not get bounds the objective from below.
     """
 
     def __init__(self, data: SourceData, weights: SourceWeights):
@@ -100,7 +100,7 @@ class SourceGradients:
     def __call__(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Weighted sums of (x, labels) times residual.
+        """Weighted sums of (x, label) times residual.
 
         Parameters
         ----------
@@ -113,7 +113,8 @@ class SourceGradients:
 
         Returns
         -------
-        array of shape (n_features + n_outputs, n_outputs, n_columns)
+        array of shape (n_features + 1, n_outputs, n_columns)
+            Behind the features come the labels: each output's own.
         """
         if at is not None:
             return self._at_shared_points(points, columns, at)
@@ -129,7 +130,7 @@ class SourceGradients:
         )
 
     def _zeros(self, points: FloatArray, n_columns: int) -> FloatArray:
-        return np.zeros((len(points) + self.outputs, self.outputs, n_columns), dtype=points.dtype)
+        return np.zeros((len(points) + 1, self.outputs, n_columns), dtype=points.dtype)
 
     def _of_some(self, points: FloatArray, columns: IntArray) -> FloatArray:
         # Most sources count under the larger trade-offs only. With columns from the emptiest to the
@@ -210,13 +211,26 @@ def outputs_first(points: FloatArray) -> FloatArray:
 
 
 def _sums(X: FloatArray, labels: FloatArray, P: FloatArray, n_sources: int) -> FloatArray:
-    """Sum (x, labels) times residual over each source of a block, (n_sources, features, ...)."""
-    d, outputs = X.shape[1], labels.shape[1]
-    sums = np.empty((n_sources, d + outputs, P.shape[1]), dtype=P.dtype)
-    P = P.reshape(n_sources, -1, P.shape[1])
-    np.matmul(X.reshape(n_sources, -1, d).transpose(0, 2, 1), P, out=sums[:, :d])
-    np.matmul(labels.reshape(n_sources, -1, outputs).transpose(0, 2, 1), P, out=sums[:, d:])
+    """Sum (x, label) times residual over each source of a block, (n_sources, features + 1, ...)."""
+    d = X.shape[1]
+    sums = np.empty((n_sources, d + 1, P.shape[1]), dtype=P.dtype)
+    by_source = P.reshape(n_sources, -1, P.shape[1])
+    np.matmul(X.reshape(n_sources, -1, d).transpose(0, 2, 1), by_source, out=sums[:, :d])
+    sums[:, d] = label_sums(labels, P, n_sources)
     return sums
+
+
+def label_sums(labels: FloatArray, P: FloatArray, n_sources: int = 1) -> FloatArray:
+    """Sum each output's labels times its residuals over each source, (n_sources, P.shape[1]).
+
+    Of several outputs, all labels of a row but one are zero: what is picked takes no product of
+    every label with every residual, which would cost more than the features do.
+    """
+    outputs = labels.shape[1]
+    if outputs > 1:
+        P = P.reshape(len(P), outputs, -1)[np.arange(len(P)), labels.argmax(axis=1)]
+    by_source = labels.reshape(n_sources, -1, outputs).transpose(0, 2, 1)
+    return np.asarray((by_source @ P.reshape(n_sources, -1, P.shape[1])).reshape(n_sources, -1))
 
 
 def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:

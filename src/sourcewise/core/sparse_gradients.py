@@ -13,7 +13,7 @@ import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.logistic import n_outputs
-from sourcewise.core.source_gradients import loss_of, outputs_first
+from sourcewise.core.source_gradients import label_sums, loss_of, outputs_first
 from sourcewise.core.source_weights import SourceWeights
 
 SCORES = 4_000_000  # held at a time
@@ -38,17 +38,17 @@ class SparseGradients:
     def __call__(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Sum (x, labels) times residual, as `SourceGradients` does."""
+        """Sum (x, label) times residual, as `SourceGradients` does."""
         flat = outputs_first(points)
         d, k = len(points), self.outputs
-        total = np.zeros((d + k, k, len(columns)), dtype=points.dtype)
+        total = np.zeros((d + 1, k, len(columns)), dtype=points.dtype)
         for rows, weight in self._blocks(columns, k * max(len(columns), points.shape[1])):
             X, labels = self.data.X[rows], self.labels[rows]
             residual = self.residuals(X @ flat, labels).reshape(len(X), k, -1)
             residual = residual if at is None else residual[:, :, at]
             P = (residual * weight[:, None, :].astype(residual.dtype)).reshape(len(X), -1)
             total[:d] += (X.T @ P).reshape(d, k, -1)
-            total[d:] += (labels.T @ P).reshape(k, k, -1)
+            total[d] += label_sums(labels, P).reshape(k, -1)
         return total
 
     def _blocks(

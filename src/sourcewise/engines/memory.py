@@ -123,7 +123,7 @@ class MemorySums:
 
     @cached_property
     def gradients(self) -> SourceGradients | SparseGradients:
-        """Sums of (x, labels) times residual."""
+        """Sums of (x, label) times residual."""
         sparse = isinstance(self._data.X, SparseRows)
         return (SparseGradients if sparse else SourceGradients)(self._data, self._weights)
 

@@ -174,7 +174,7 @@ class DaskSums:
     def gradients(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Sum (x, labels) times residual."""
+        """Sum (x, label) times residual."""
         return self._sum("gradients", columns, (points, columns, at))[0]
 
     def curvature(

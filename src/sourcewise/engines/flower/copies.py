@@ -113,5 +113,4 @@ def _copies(
 
 def _as_rows(known: Derivatives) -> FloatArray:
     """Gradients at the first point, (n_sources, n_outputs * n_features)."""
-    d = known.gradients.shape[2] - known.gradients.shape[3]
-    return np.asarray(known.gradients[:, 0, :d].swapaxes(1, 2).reshape(len(known.gradients), -1))
+    return np.asarray(known.gradients[:, 0, :-1].swapaxes(1, 2).reshape(len(known.gradients), -1))

@@ -22,7 +22,7 @@ class FlowerSums:
     def gradients(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Ask for sums of (x, labels) times residual."""
+        """Ask for sums of (x, label) times residual."""
         each = self.engine.gradients(_as_models(points))
         if at is not None:
             each = each[:, at]
