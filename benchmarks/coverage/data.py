@@ -16,6 +16,7 @@ from benchmarks.accuracy.data import REFERENCE, Absent, Draw
 
 Rows = tuple[np.ndarray, np.ndarray]
 TRUSTED, SOURCE_ROWS, MOST_TARGET = 60, 100, 3000
+MOST_CLASSES = 20  # of a target; other whole numbers are no classes
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,10 @@ class World:
         """
         rng = np.random.default_rng(seed)
         X, y = self.target
-        order = rng.permutation(len(y))
         trusted = min(trusted, 2 * len(y) // 3)
+        order = rng.permutation(len(y))
+        while lacks_a_class(y, order[:trusted]):
+            order = rng.permutation(len(y))
         own, fresh = order[:trusted], order[trusted:]
         drawn = [(X[own], y[own])]
         for features, labels in self.sources:
@@ -54,6 +57,12 @@ class World:
             X[fresh],
             y[fresh],
         )
+
+
+def lacks_a_class(y: np.ndarray, some: np.ndarray) -> bool:
+    """Whether a class is not among some rows, as one of ten may be: sources must not know more."""
+    classes = np.unique(y) if y.dtype.kind in "iu" else []
+    return len(classes) <= MOST_CLASSES and len(np.unique(y[some])) < len(classes)
 
 
 @dataclass(frozen=True)

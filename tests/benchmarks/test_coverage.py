@@ -45,6 +45,14 @@ def test_some_of_the_target_is_left_for_fresh_rows():
     assert len(draw.y_test) == 100
 
 
+def test_every_class_is_among_the_trusted_rows():
+    y = np.repeat(np.arange(10), 12)
+    world = World((RNG.normal(size=(120, 2)), y), ())
+    for seed in range(10):
+        draw = world.draw(seed, trusted=20)
+        assert set(draw.y[draw.sources == REFERENCE]) == set(range(10))
+
+
 def test_no_error_in_a_few_fresh_rows_is_no_proof_that_there_is_none():
     assert noise_of(np.zeros(50), ()) == 0.0
     assert 0.02 < noise_of(np.zeros(50), SHARE) < 0.03
