@@ -1,10 +1,12 @@
 """What a federated fit costs: rounds, bytes and seconds, by mode and by the number of sites.
 
-    python -m benchmarks.federated_cost [--sites 10 100 1000] [--json PATH]
+    python -m benchmarks.federated_cost [--sites 10 100 1000] [--rows 100] [--features 20]
+                                        [--json PATH]
 
-Sites of 100 rows and 20 features answer in this process, one after the other, so that seconds are
-those of all sites and the server together, on one thread, two minutes for the whole table. Over
-Flower a round takes some 8 seconds more, whatever is asked (``sourcewise federated demo``).
+Sites, a third of them with shuffled labels, answer in this process, one after the other, so that
+seconds are those of all sites and the server together, on one thread, two minutes for the whole
+table. Over Flower a round takes some 8 seconds more, whatever is asked (``sourcewise federated
+demo``).
 """
 
 from __future__ import annotations
@@ -28,26 +30,30 @@ MODES: dict[str, dict[str, Any]] = {
 }
 
 
-def draw(n_sites: int, seed: int = 0) -> tuple[list[Site], np.ndarray, np.ndarray]:
+def draw(
+    n_sites: int, n_rows: int = ROWS, n_features: int = FEATURES, seed: int = 0
+) -> tuple[list[Site], np.ndarray, np.ndarray]:
     """Return sites, a third of them with shuffled labels, and the reference's rows."""
     rng = np.random.default_rng(seed)
-    w = rng.normal(size=FEATURES)
+    w = rng.normal(size=n_features)
 
     def rows(n: int) -> tuple[np.ndarray, np.ndarray]:
-        X = rng.normal(size=(n, FEATURES))
+        X = rng.normal(size=(n, n_features))
         return X, (X @ w + rng.normal(size=n) > 0).astype(int)
 
     sites = []
     for k in range(n_sites):
-        X, y = rows(ROWS)
+        X, y = rows(n_rows)
         y = rng.permutation(y) if k % 3 == 0 else y
         sites.append(Site.of_arrays(f"site-{k:04d}", X, y))
     return sites, *rows(TRUSTED)
 
 
-def measure(n_sites: int, mode: str) -> dict[str, Any]:
+def measure(
+    n_sites: int, mode: str, n_rows: int = ROWS, n_features: int = FEATURES
+) -> dict[str, Any]:
     """Fit once."""
-    sites, X, y = draw(n_sites)
+    sites, X, y = draw(n_sites, n_rows, n_features)
     sources = FlowerSources(LocalCarrier(sites), X, y, mode=mode)
     model = SourceWeightedClassifier(
         reference="ours", random_state=0, keep_data=False, **MODES[mode]
@@ -70,6 +76,8 @@ def main() -> None:
     """Print a Markdown table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sites", type=int, nargs="+", default=[10, 100, 1000])
+    parser.add_argument("--rows", type=int, default=ROWS, help="of a site")
+    parser.add_argument("--features", type=int, default=FEATURES)
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the figures here")
     given = parser.parse_args()
     print("| sites | mode | rounds | down, a site | up, a site | CPU seconds, all |")
@@ -77,7 +85,7 @@ def main() -> None:
     found = []
     for n_sites in given.sites:
         for mode in MODES:
-            made = measure(n_sites, mode)
+            made = measure(n_sites, mode, given.rows, given.features)
             found.append(made)
             print(
                 f"| {n_sites:,} | {mode} | {made['rounds']} | {made['down'] / 1e3:.0f} kB | "
