@@ -250,3 +250,24 @@ def test_honest_joint_models_pass(shape, seed):
     pool = rows(n_sites=3, seed=seed, **shape)
     _, sources = federated(pool, classifier(), mode="shared-reference")
     assert not sources.facts.left_out
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_losses_of_quantities_have_to_go_with_the_moments(noise):
+    class Flattering(Site):
+        def _answer(self, question, content, data):
+            answer = super()._answer(question, content, data)
+            if question == "losses":
+                record = answer["losses.arrays"]
+                record[".mean"] = Array(0.7 * record[".mean"].numpy())
+            return answer
+
+    pool = rows(n_sites=4, classes=0, m=100, n_ref=100)
+    sites = sites_of(*pool, policy=Policy(noise=noise))
+    options = {"mode": "gradients", "model": regressor(discrepancy="plug-in")}
+    _, sources = federated(pool, carrier=LocalCarrier(sites), **options)
+    assert not sources.facts.left_out
+    sites[3] = Flattering(sites[3].name, sites[3].rows, sites[3].policy)
+    _, sources = federated(pool, carrier=LocalCarrier(sites), **options)
+    assert list(sources.facts.left_out) == ["site-3"]
+    assert "its moments lead to" in sources.facts.left_out["site-3"]

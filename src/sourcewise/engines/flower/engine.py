@@ -34,6 +34,7 @@ from sourcewise.engines.flower.guards import (
     JOINED,
     MISJOINED,
     contradictions,
+    false_losses,
     misjoined,
     other_answers,
 )
@@ -285,8 +286,22 @@ class FlowerEngine:
         losses = self.session.ask(
             {n: [LossesMessage(m), then] for n, m in zip(names, models, strict=True)}
         )
+        if self.guards and not self.n_classes:
+            self._check_losses(asked, models, losses)
         for i, name, of_site in zip(asked, names, models, strict=True):
             yield np.array([i]), question.judge(PlugInAnswer(of_site[None], losses[name][0]))
+
+    def _check_losses(
+        self, asked: list[int], models: list[FloatArray], losses: dict[str, list[Any]]
+    ) -> None:
+        """Leave out whose losses are not those of its moments."""
+        wrong = {}
+        for i, of_site in zip(asked, models, strict=True):
+            said, known = losses[self.names[i]]
+            why = false_losses(of_site, said.mean[0], known, float(self.noise[i]))
+            if why:
+                wrong[self.names[i]] = why
+        self.session.leave_out(wrong)
 
     def _as_counted(self, answer: Any, site: int) -> Any:
         """Let a site count for the rows that it may count for, whatever it says."""

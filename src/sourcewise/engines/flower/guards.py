@@ -38,6 +38,10 @@ MISJOINED = (
     "the models that it says it has fitted to its rows and the reference's are not what its own "
     "derivatives lead to ({ratio:.1f} times what its curvature allows)"
 )
+FALSE_LOSS = (
+    "the losses that it says models have on its rows are not those that its moments lead to (off "
+    "by {off:.3g})"
+)
 OTHER_ANSWER = "it answers the same question otherwise than before"
 OUT_OF_RANGE = "{name} is {value:.3g}, which cannot be"
 NOT_CONVEX = "its curvature is not that of any rows"
@@ -342,3 +346,26 @@ def other_answers(
         if np.abs(again.gradients[i, 0] - earlier).max() > allowed:
             found[name] = OTHER_ANSWER
     return found
+
+
+def false_losses(
+    models: FloatArray, claimed: FloatArray, known: Moments, noise: float
+) -> str | None:
+    """Compare mean squared losses with the moments that they follow from.
+
+    Parameters
+    ----------
+    models : array of shape (..., n_features)
+    claimed : array of shape (...)
+    known : Moments
+        Of one source.
+    noise : float
+        Standard deviation of what the source's owner adds to every number.
+    """
+    gram, cross, square = known.gram[0], known.cross[0, :, 0], float(known.square[0, 0])
+    bent = models @ gram
+    parts = np.sum(bent * models, axis=-1), -2.0 * models @ cross, np.full(claimed.shape, square)
+    length = 1.0 + np.abs(models).sum(axis=-1)
+    allowed = SAME_ANSWER * sum(map(np.abs, parts), start=1.0) + 10.0 * noise * length**2
+    off = np.abs(claimed - sum(parts)) - allowed
+    return FALSE_LOSS.format(off=float(off.max())) if (off > 0.0).any() else None
