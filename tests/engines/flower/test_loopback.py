@@ -101,11 +101,14 @@ def test_a_second_interruption_stops_everything_at_once(loop, monkeypatch):
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_plain_kill_and_a_closed_terminal_are_interruptions(name):
     number = getattr(signal, name)
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), interruptible():
-        os.kill(os.getpid(), number)
-        time.sleep(60)
-    assert signal.getsignal(number) == before
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt), interruptible():
+            os.kill(os.getpid(), number)
+            time.sleep(60)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
 
 
 def test_a_program_that_shall_outlive_its_terminal_does():
