@@ -25,7 +25,7 @@ from sourcewise.engines.flower.questions import Description, name_of
 N_SITES, ROWS, FEATURES, TRUSTED, TEST = 10, 150, 10, 100, 4000
 LIAR = "site-0"
 BAR = 0.02
-SHARED = "shared-reference"
+SHARED, GRADIENTS = "shared-reference", "gradients"
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,18 @@ def joined_and_large(question: str, message: Any, data: SourceData, count: int) 
     return lie(question, message, data, count)
 
 
+def false_plug_in(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Answer for the right labels wherever the plug-in discrepancy is found; train on flipped."""
+    asked = question in ("square-gradients", "losses")
+    return plain(question, message, flipped(data) if asked else data, count)
+
+
+def false_plug_in_and_large(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Do so with a thousand million rows."""
+    lie = many_rows if question == "describe" else false_plug_in
+    return lie(question, message, data, count)
+
+
 def slowly(question: str, message: Any, data: SourceData, count: int) -> Any:
     """Poison by as little as no check can see: a tenth of the labels, everywhere."""
     y = data.y.copy()
@@ -204,6 +216,12 @@ ATTACKS = [
     Attack("the same, and 10^9 rows claimed", poisoned_and_large),
     Attack("gradients invented in training", invented),
     Attack("a tenth of the labels flipped", slowly, seen=False),
+    Attack(
+        "flipped, claims right labels, `gradients`", false_plug_in, True, mode=GRADIENTS, seen=False
+    ),
+    Attack(
+        "the same, and 10^9 rows claimed", false_plug_in_and_large, True, mode=GRADIENTS, seen=False
+    ),
 ]
 
 
@@ -227,7 +245,10 @@ def run(draw: Draw, attack: Attack | None, **options: Any) -> Outcome:
         sites += [Liar.telling(name, X, y, attack.lie) for name in names]
         options["mode"] = attack.mode
     sources = FlowerSources(LocalCarrier(sites), *draw.rows("ours"), **options)
-    model = SourceWeightedClassifier(reference="ours", random_state=0, keep_data=False)
+    discrepancy = "plug-in" if options.get("mode") == GRADIENTS else "combined"
+    model = SourceWeightedClassifier(
+        reference="ours", discrepancy=discrepancy, random_state=0, keep_data=False
+    )
     model.fit_sources(sources)
     theirs = [name.startswith(LIAR) for name in model.sources_.tolist()]
     return Outcome(
@@ -242,7 +263,7 @@ CHECKS: dict[str, dict[str, Any]] = {
     "sizes": {"guards": False},
     "all": {},
 }
-CLAIM_SIZES = (many_rows, poisoned_and_large, joined_and_large)
+CLAIM_SIZES = (many_rows, poisoned_and_large, joined_and_large, false_plug_in_and_large)
 HEAD = (
     "| attack by one of ten | error: no check | sizes capped | all checks | rise with all checks "
     "| its weight: no check | sizes capped | all checks | left out |"
@@ -252,8 +273,12 @@ HEAD = (
 def table(seeds: int, attacks: list[Attack]) -> None:
     """Run all attacks; prints a Markdown table."""
     draws = [Draw.of(seed) for seed in range(seeds)]
-    base = np.array([run(draw, None).error for draw in draws])
-    print(f"Error of the honest nine: {base.mean():.3f} (s.e. {_error_of(base):.3f}).\n")
+    modes = dict.fromkeys(["models-only", *(attack.mode for attack in attacks)])
+    bases = {m: np.array([run(draw, None, mode=m).error for draw in draws]) for m in modes}
+    for mode, base in bases.items():
+        error = f"{base.mean():.3f} (s.e. {_error_of(base):.3f})"
+        print(f"Error of the honest nine, mode {mode}: {error}.")
+    print()
     print(HEAD)
     print("|" + " --- |" * 9, flush=True)
     for attack in attacks:
@@ -262,7 +287,7 @@ def table(seeds: int, attacks: list[Attack]) -> None:
             for name, options in CHECKS.items()
             if name != "sizes" or attack.lie in CLAIM_SIZES
         }
-        print(_line(attack, found, base), flush=True)
+        print(_line(attack, found, bases[attack.mode]), flush=True)
 
 
 def _line(attack: Attack, found: dict[str, list[Outcome]], base: np.ndarray) -> str:
