@@ -16,7 +16,7 @@ THROUGH_CALLERS = {
     "audit.number_kinds": "audit/test_diagnosis.py",
     "audit.own_rule": "audit/test_diagnosis.py",
     "audit.run": "cli/test_commands.py",
-    "baselines.linear_default": "baselines/test_comparison.py",
+    "baselines.linear_default": "baselines/test_one_fit.py",
     "baselines.medians": "baselines/test_methods.py",
     "cli.__main__": "test_docs.py",
     "cli.demo": "test_docs.py",
