@@ -13,6 +13,7 @@ from sourcewise.core.sparse_rows import (
     canonical,
     column_extremes,
     column_sums,
+    only_columns,
     squared_norms,
     stack_rows,
 )
@@ -112,6 +113,18 @@ def test_statistics_of_columns_count_zeros_that_are_not_stored():
     low, high = column_extremes(X)
     np.testing.assert_array_equal(low, dense.min(axis=0))
     np.testing.assert_array_equal(high, dense.max(axis=0))
+
+
+@pytest.mark.parametrize("kept", [[], [2], [0, 3, 4], [0, 1, 2, 3, 4]])
+def test_chosen_columns_bring_along_nothing_of_the_others(kept):
+    dense = np.array([[0, 1.0, 0, 2, 0], [0, 0, 0, 0, 0], [3, 4, 5, 0, 6]])
+    X = scipy.sparse.csr_array(dense)
+    found = only_columns(X, np.array(kept, dtype=int))
+    found.check_format(full_check=True)
+    assert found.has_sorted_indices and found.has_canonical_format
+    np.testing.assert_array_equal(found.toarray(), dense[:, kept])
+    assert len(found.data) == np.count_nonzero(dense[:, kept])
+    assert found.indices.dtype == found.indptr.dtype
 
 
 def test_canonical_form_is_a_copy_only_where_it_has_to_be():

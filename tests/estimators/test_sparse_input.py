@@ -308,6 +308,17 @@ def test_rows_and_columns_without_entries(text, exact_joint_models):
     assert not model.coef_.any()
 
 
+def test_words_that_the_reference_has_not_are_left_out_with_all_that_is_stored_of_them(text):
+    X, y, sources = text
+    lacking = X.tolil()
+    lacking[np.flatnonzero(sources == 0)] = 0.0
+    X = lacking.tocsr()
+    rows = FeatureMap.from_reference(X[sources == 0]).for_rows(X)(X)
+    assert rows.features.shape == (len(y), 0) and len(rows.features.data) == 0
+    for model, target in ((classifier(), y), (regressor(), y.astype(float))):
+        assert not model.fit(X, target, sources=sources).coef_.any()
+
+
 # -- afterwards ------------------------------------------------------------------------------
 
 

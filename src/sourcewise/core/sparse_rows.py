@@ -248,12 +248,18 @@ def map_entries(X: Any, change: Callable[[FloatArray, IntArray], FloatArray]) ->
 
 
 def only_columns(X: Any, kept: IntArray) -> Any:
-    """Return some columns of a csr matrix, in order; the others must be empty."""
+    """Return some columns of a csr matrix, in order; what is stored in others is left out."""
     if len(kept) == X.shape[1]:
         return X
-    place = np.zeros(X.shape[1], dtype=X.indices.dtype)
+    place = np.full(X.shape[1], -1, dtype=X.indices.dtype)
     place[kept] = np.arange(len(kept))
-    return _canonical_array(X.data, place[X.indices], X.indptr, (X.shape[0], len(kept)))
+    indices, data, pointers = place[X.indices], X.data, X.indptr
+    inside = indices >= 0
+    if not inside.all():
+        before = np.zeros(len(inside) + 1, dtype=pointers.dtype)  # entries that stay
+        np.cumsum(inside, out=before[1:])
+        indices, data, pointers = indices[inside], data[inside], before[pointers]
+    return _canonical_array(data, indices, pointers, (X.shape[0], len(kept)))
 
 
 def column_sums(

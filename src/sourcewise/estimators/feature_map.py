@@ -120,8 +120,8 @@ class FeatureMap:
         last = np.ones(X.shape[0])
         if not self.constant:  # what is last may be a constant, and stands for one
             X, last, kept = X[:, :-1], X[:, [-1]].toarray().ravel(), kept[:-1]
-        centre, scale = self.centre, self.scale
-        limit = np.broadcast_to(self.limit, scale.shape)
+        centre, scale = self.centre[kept], self.scale[kept]
+        limit = np.broadcast_to(self.limit, self.scale.shape)[kept]
         zero = np.clip(centre / scale, -limit, limit)
 
         def change(values: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -130,8 +130,7 @@ class FeatureMap:
             reach = limit[columns]
             return np.asarray(np.clip(off, -reach, reach) + zero[columns])
 
-        mapped = map_entries(X, change)
-        return SparseRows.of(only_columns(mapped, kept), zero[kept], last)
+        return SparseRows.of(map_entries(only_columns(X, kept), change), zero, last)
 
     @property
     def bounds(self) -> np.ndarray:
