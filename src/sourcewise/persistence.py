@@ -73,6 +73,7 @@ TRUSTED_TYPES = (
     "sourcewise.estimators.feature_map.FeatureMap",
     "sourcewise.estimators.filled_rows.FilledRows",
     "sourcewise.estimators.fitting.ToldSources",
+    "sourcewise.estimators.part_power.PartPower",
     "sourcewise.estimators.regressor.SourceWeightedRegressor",
     "sourcewise.estimators.rows.Rows",
     "sourcewise.estimators.rows.Training",

@@ -72,7 +72,7 @@ class Portable:
             if (new := self(self._own(name, value) if is_ours(model) else value)) is not value
         }
         if is_ours(model) and getattr(model, "_seen", ()) is None:  # as long as the rows are there
-            changed["_seen"] = model._looked_closer()
+            changed["_seen"], changed["_part_powers"] = model._looked_closer()
         if not changed and len(attributes) == len(vars(model)):
             return model
         twin = copy.copy(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -68,7 +69,10 @@ def test_all_that_a_fitted_model_offers_is_there(fitted, tmp_path):
         row.reason for row in here.report().sources
     ]
     assert str(there.report()).startswith(str(here.report()))  # and why no copies were looked for
-    assert str(there.reference_adequacy()) == str(here.reference_adequacy())
+    known = here.reference_adequacy()
+    classes = tuple(part for part in known.parts if part.of == "class")
+    assert len(known.parts) > len(classes)  # regions are found where the rows are
+    assert str(there.reference_adequacy()) == str(replace(known, parts=classes))
     sw.save(there, tmp_path / "model.skops")
     assert sw.load(tmp_path / "model.skops").predict(X).tolist() == here.predict(X).tolist()
     assert pickle.loads(pickle.dumps(there)).predict(X).tolist() == here.predict(X).tolist()

@@ -8,7 +8,9 @@ import pytest
 from sourcewise import SourceWeightedClassifier
 from sourcewise.core import choices
 from sourcewise.core.discrepancy.power import LabelTest
+from sourcewise.core.region_power import detectable_in_regions
 from sourcewise.estimators.adequacy import reference_adequacy
+from sourcewise.estimators.part_power import class_powers, powers_in_words
 
 
 @pytest.fixture(autouse=True)
@@ -100,3 +102,37 @@ def test_of_a_fitted_model(class_pool):
     assert found.rows == pytest.approx(40)
     assert found.source_rows == pytest.approx(80)
     assert found.detectable_discrepancy > 0.0
+
+
+def test_of_one_class_more_labels_must_be_wrong_and_of_a_rare_one_none_are_enough():
+    test = label_test()
+    whole = test.detectable_share(100.0, 0.05, 0.8)
+    y = np.arange(60) // 30
+    halves = class_powers(test, y, ["a", "b"], 100.0)
+    assert [part.rows for part in halves] == [30, 30]
+    assert all(part.share >= 1.5 * whole for part in halves)
+    rare = class_powers(test, np.append(np.zeros(58, dtype=int), [1, 1]), ["a", "b"], 100.0)
+    assert np.isinf(rare[1].share)
+    assert powers_in_words(rare).endswith("even all of 'b' (2 trusted rows) may go unnoticed.")
+    assert "of 'a' (58 trusted rows)" in powers_in_words(rare)
+
+
+def test_regions_with_more_rows_are_seen_into_better():
+    rng = np.random.default_rng(0)
+    own = np.repeat([0, 1, 2], [60, 12, 3])
+    right, wrong = 0.1 * rng.random(75), 0.5 + 0.4 * rng.random(75)
+    shares = detectable_in_regions(right, wrong, own, np.array([60, 12, 60]), 0.01, 0)
+    assert shares[0] < shares[1] <= 1.0
+    assert np.isinf(shares[2])  # three trusted rows
+    nothing = detectable_in_regions(right, right, own, np.array([60, 12, 60]), 0.01, 0)
+    assert np.isinf(nothing).all()
+
+
+def test_a_report_states_the_power_by_class_and_by_region(class_pool):
+    X, y, sources = class_pool()
+    model = SourceWeightedClassifier(reference="gold", random_state=0).fit(X, y, sources=sources)
+    found = model.reference_adequacy()
+    assert {part.of for part in found.parts} == {"class", "region"}
+    assert sum(part.rows for part in found.parts if part.of == "region") == 40
+    assert "Where one class alone" in str(found) and "regions of the features" in str(found)
+    assert str(found) == str(model.report().context.adequacy)

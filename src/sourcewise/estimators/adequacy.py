@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sourcewise.core.discrepancy.power import LabelTest
+from sourcewise.estimators.part_power import PartPower, powers_in_words
 
 LEVEL, POWER = 0.05, 0.8
 UNKNOWN = "There are {rows:.0f} trusted rows; how much they find by p-values is not known here."
@@ -42,6 +43,9 @@ class ReferenceAdequacy:
     rows_to_halve : float
         Further reference rows that would about halve what is detectable; infinite where the
         sources' own noise is in the way, or where nothing is detectable.
+    parts : tuple of PartPower
+        The same for a source that goes wrong in one class only, or in one region of the features;
+        regions where the sources' rows are here.
     """
 
     rows: float
@@ -50,9 +54,13 @@ class ReferenceAdequacy:
     detectable_discrepancy: float
     power_of_random: float
     rows_to_halve: float
+    parts: tuple[PartPower, ...] = ()
 
     def __str__(self) -> str:
-        """Say it in a sentence."""
+        """Say it in a sentence, and in one each for single classes and regions."""
+        return " ".join(filter(None, [self._whole(), powers_in_words(self.parts)]))
+
+    def _whole(self) -> str:
         if np.isnan(self.power_of_random):
             return UNKNOWN.format(rows=self.rows)
         if np.isinf(self.detectable_discrepancy):
@@ -79,7 +87,10 @@ class ReferenceAdequacy:
 
 
 def reference_adequacy(
-    sizes: np.ndarray, reference: int, test: LabelTest | None
+    sizes: np.ndarray,
+    reference: int,
+    test: LabelTest | None,
+    parts: tuple[PartPower, ...] = (),
 ) -> ReferenceAdequacy:
     """Ask which share of random labels the p-value finds, in a source of median size.
 
@@ -89,7 +100,7 @@ def reference_adequacy(
     others = np.delete(sizes, reference)
     typical = float(np.median(others)) if len(others) else own
     if test is None:
-        return ReferenceAdequacy(own, typical, np.nan, np.nan, np.nan, np.inf)
+        return ReferenceAdequacy(own, typical, np.nan, np.nan, np.nan, np.inf, parts)
     share = test.detectable_share(typical, LEVEL, POWER)
     found = np.isfinite(share)
     return ReferenceAdequacy(
@@ -99,6 +110,7 @@ def reference_adequacy(
         share * test.worth + test.noise if found else np.inf,
         test.power(1.0, typical, LEVEL),
         _rows_to_halve(own, typical) if found else np.inf,
+        parts,
     )
 
 

@@ -27,6 +27,7 @@ from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.linear_scores import rows_with_constant
 from sourcewise.estimators.member_models import fit_members, fit_weighting
 from sourcewise.estimators.members import DEFAULT_LEARNER, MemberChoice, choose_members, most_fits
+from sourcewise.estimators.part_power import PartPower, class_powers
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
@@ -34,7 +35,13 @@ from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars, counter, report_progress
-from sourcewise.report.notes import class_notes, closer_notes, copies_notes, member_notes
+from sourcewise.report.notes import (
+    class_notes,
+    closer_notes,
+    copies_notes,
+    in_columns,
+    member_notes,
+)
 from sourcewise.report.reasons import FOUND, REFERENCE, reasons
 from sourcewise.report.source_report import ReportContext, SourceReport
 
@@ -249,8 +256,9 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         if isinstance(pool.family, EstimatorFamily):
             pool.family.expect_no_more_fits()
         self._training: Training | None = Training(rows, findings, measured, setting)
-        if not self.keep_data:
+        if not self.keep_data or self._training.elsewhere:
             self._look_closer(pool)
+        if not self.keep_data:
             self._training = None
 
     def _measure(
@@ -298,6 +306,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         self._label_test = measured.label_test
         self.scaling_ = pool.scaling
         self._seen: tuple[str, ...] | None = None
+        self._part_powers: tuple[PartPower, ...] = ()
 
     def _fit_final(self, pool: Pool, selection: Selection, near: Any) -> None:
         if pool.features is not None and self._wants_numbers:
@@ -441,28 +450,41 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
     def _look_closer(self, pool: Pool | None = None) -> tuple[str, ...]:
         """Say what a closer look at the rows shows, while they are here; once for a fit."""
         if getattr(self, "_seen", None) is None:
-            self._seen = self._looked_closer(pool)
+            self._seen, self._part_powers = self._looked_closer(pool)
         return self._seen or ()
 
-    def _looked_closer(self, pool: Pool | None = None) -> tuple[str, ...]:
+    def _looked_closer(
+        self, pool: Pool | None = None
+    ) -> tuple[tuple[str, ...], tuple[PartPower, ...]]:
+        """Sentences for the report, and what this reference could see part by part."""
         training: Training | None = getattr(self, "_training", None)
-        if training is None or training.elsewhere or len(self.sources_) < 2:
-            return ()
-        if self.protocol == "paper":
-            return ()
+        if training is None or len(self.sources_) < 2 or self.protocol == "paper":
+            return (), ()
         pool = self._kept_pool(training) if pool is None else pool
+        parts = self._class_powers(pool)
+        linear = pool if pool.family.linear else pool.linear
+        if training.elsewhere or linear is None:
+            return (), tuple(parts)
         setting = training.setting
         if pool.discrepancy in LINEAR:
-            setting = choose_local_setting(pool.linear or pool)
-        if not pool.family.linear and pool.linear is None:
-            return ()
+            setting = choose_local_setting(linear)
         quiet = [i for i, reason in enumerate(self._reasons()) if reason not in (REFERENCE, *FOUND)]
         with one_blas_thread():
-            look = look_closer(pool.linear or pool, setting, quiet, self.strict)
+            look = look_closer(linear, setting, quiet, self.strict)
         words = getattr(self, "_column_words", None) or self._columns
-        return tuple(
-            closer_notes(look, self.sources_.tolist(), words, numbers=not self._is_classifier)
-        )
+        parts += [
+            PartPower("region", in_columns(where, words), rows, share)
+            for rows, share, where in look.power
+        ]
+        names = self.sources_.tolist()
+        said = closer_notes(look, names, words, numbers=not self._is_classifier)
+        return tuple(said), tuple(parts)
+
+    def _class_powers(self, pool: Pool) -> list[PartPower]:
+        if self._label_test is None or not pool.n_classes:
+            return []
+        size = float(np.median(np.delete(self.source_sizes_, self.reference_index_)))
+        return class_powers(self._label_test, pool.reference.y, self.classes_.tolist(), size)
 
     def _reasons(self) -> list[str]:
         """Return the reason in words of each source's weight."""
@@ -491,7 +513,11 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
     def reference_adequacy(self) -> ReferenceAdequacy:
         """Say whether the reference is large enough, and how many more rows would help."""
         check_is_fitted(self)
-        return reference_adequacy(self.source_sizes_, self.reference_index_, self._label_test)
+        self._look_closer()
+        parts = getattr(self, "_part_powers", ())  # models of earlier versions have none
+        return reference_adequacy(
+            self.source_sizes_, self.reference_index_, self._label_test, parts
+        )
 
     def generalization_bound(
         self, *, delta: float = 0.05, **complexity: Any

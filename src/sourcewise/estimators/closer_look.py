@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from sourcewise.core.closer_look import (
 )
 from sourcewise.core.data import SourceData
 from sourcewise.core.folds import named_seed
+from sourcewise.core.region_power import detectable_in_regions
 from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.estimators.pool import Pool
 
@@ -70,11 +71,14 @@ class CloserLook:
         Sources whose numbers scatter so many times as much as the reference's.
     unchecked : list of (share of the sources' rows, trusted rows, columns)
         Regions in which there are too few trusted rows.
+    power : list of (trusted rows, smallest share of wrong labels that is found, columns)
+        Of each region; infinite where not even all are found.
     """
 
     regions: list[Suspicion]
     scattered: list[tuple[int, float]]
     unchecked: list[tuple[float, int, tuple[tuple[int, bool], ...]]]
+    power: list[tuple[int, float, tuple[tuple[int, bool], ...]]] = field(default_factory=list)
 
 
 def look_closer(
@@ -127,7 +131,18 @@ def look_closer(
         [one for one in suspicions if one.source not in noted],
         scattered,
         found.unchecked(of_row, others),
+        found.power(of_row, others, own_losses, _wrong_losses(pool, own_said), level, pool.seed),
     )
+
+
+def _wrong_losses(pool: Pool, said: np.ndarray) -> np.ndarray:
+    """Losses of the trusted rows were they labelled wrongly: as another class, or row."""
+    y, rng = pool.reference.y, np.random.default_rng(pool.seed)
+    if pool.n_classes:
+        wrong = (y + rng.integers(1, max(pool.n_classes, 2), len(y))) % pool.n_classes
+    else:
+        wrong = rng.permutation(y)
+    return np.asarray(pool.bounded_loss(said, wrong))
 
 
 def _some_rows(data: SourceData, sources: list[int], pool: Pool) -> tuple[np.ndarray, np.ndarray]:
@@ -201,6 +216,23 @@ class Regions:
         own = np.bincount(self.own, minlength=n)
         few = unchecked_regions(shares, own, LEAST_ROWS, CLEAR)
         return [(float(shares[r]), int(own[r]), self.columns[r]) for r in few]
+
+    def power(
+        self,
+        of_row: np.ndarray,
+        sources: list[int],
+        right: np.ndarray,
+        wrong: np.ndarray,
+        level: float,
+        seed: int,
+    ) -> list[tuple[int, float, tuple[tuple[int, bool], ...]]]:
+        """Which share of wrong labels is found in each region, in a typical source."""
+        n = len(self.columns)
+        counts = np.array([np.bincount(self.others[of_row == i], minlength=n) for i in sources])
+        typical = np.median(counts, axis=0).astype(np.intp)
+        shares = detectable_in_regions(right, wrong, self.own, typical, level / len(sources), seed)
+        own = np.bincount(self.own, minlength=n)
+        return [(int(own[r]), float(shares[r]), self.columns[r]) for r in range(n)]
 
 
 def _suspicions(

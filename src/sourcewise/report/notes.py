@@ -205,7 +205,7 @@ def closer_notes(
     regions = [
         SUBGROUP.format(
             name=names[one.source],
-            where=_where(one.columns, columns),
+            where=in_columns(one.columns, columns),
             what=what,
             here=one.here,
             own=one.own,
@@ -220,7 +220,7 @@ def closer_notes(
     beside = [
         UNCHECKED_REGION.format(
             share=share,
-            where=_where(where, columns),
+            where=in_columns(where, columns),
             rows="1 trusted row" if rows == 1 else f"{rows or 'no'} trusted rows",
         )
         for share, rows, where in look.unchecked
@@ -239,7 +239,8 @@ def _few(sentences: list[str]) -> list[str]:
     return [*sentences[:NAMED], MORE.format(more="1 more" if more == 1 else f"{more} more")]
 
 
-def _where(columns: Sequence[tuple[int, bool]], names: Sequence[str] | None) -> str:
+def in_columns(columns: Sequence[tuple[int, bool]], names: Sequence[str] | None) -> str:
+    """Name a region by the features that set it apart."""
     return ", ".join(
         f"{'high' if high else 'low'} {names[j]!r}"
         if names is not None and j < len(names)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.discrepancy.local import (
@@ -24,6 +25,8 @@ from sourcewise.core.discrepancy.local import (
     two_sample_p_values,
 )
 from sourcewise.core.discrepancy.reference_models import ReferenceModels, from_raw
+
+BoolArray = NDArray[np.bool_]
 
 LEAST_DRAWS, MOST_DRAWS, DRAWN_ROWS = 100, 300, 50_000
 MOST_ROWS = 2000  # of a source that are drawn; with more, at least as much is found
@@ -88,14 +91,23 @@ class LabelTest:
         folds = reference.folds.folds
         return cls(right, random, own_right, own_random, folds, shares, worth, 0.0, seed)
 
-    def power(self, share: float, size: float, level: float) -> float:
-        """How often a source of so many rows is found, with this share of random labels."""
+    def power(
+        self, share: float, size: float, level: float, concerned: BoolArray | None = None
+    ) -> float:
+        """How often a source of so many rows is found, with this share of random labels.
+
+        ``concerned`` says which of the reference's rows are of the kind that the share is one of;
+        all others are labelled right.
+        """
         rng = np.random.default_rng([self.seed, 1])
         n_rows = min(max(1, round(size)), MOST_ROWS)
         n_draws = int(np.clip(DRAWN_ROWS // n_rows, LEAST_DRAWS, MOST_DRAWS))
         theirs = rng.choice(len(self.shares), (n_draws, n_rows), p=self.shares)
         exchange = rng.integers(self.random.shape[1], size=theirs.shape)
         spoilt = rng.random(theirs.shape) < share
+        if concerned is not None:
+            spoilt &= concerned[theirs]
+            share *= float(concerned @ self.shares)
         n_folds = int(self.folds.max()) + 1
         tests, own_tests = [], []
         for right, random, fold in zip(self.right, self.random, self.folds, strict=True):
@@ -115,14 +127,16 @@ class LabelTest:
             together = 0.5 * (together + own)
         return float(np.mean(from_cauchy(together) < level))
 
-    def detectable_share(self, size: float, level: float, power: float) -> float:
+    def detectable_share(
+        self, size: float, level: float, power: float, concerned: BoolArray | None = None
+    ) -> float:
         """Return the smallest share of random labels found with this power; NaN if none is."""
         low, high = 0, len(SHARES) - 1
-        if self.power(1.0, size, level) < power:
+        if self.power(1.0, size, level, concerned) < power:
             return float("nan")
         while low < high:
             middle = (low + high) // 2
-            if self.power(SHARES[middle], size, level) >= power:
+            if self.power(SHARES[middle], size, level, concerned) >= power:
                 high = middle
             else:
                 low = middle + 1
