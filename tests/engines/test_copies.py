@@ -302,3 +302,16 @@ def test_copies_are_found_among_many_sources():
     copies = np.array([0, *[1] * 299, 20])
     found = notes.more_than_chance(copies, 200 - copies, 1 / 200, 200)
     assert np.flatnonzero(found).tolist() == [300]
+
+
+def test_a_column_that_hardly_varies_hides_no_copy():
+    # Noise as large in it as in any other is nothing beside the distance of rows.
+    rng = np.random.default_rng(0)
+    trusted = np.column_stack([rng.normal(size=(40, 12)), np.zeros(40)])
+    trusted[0, -1] = 0.05
+    rule = CopyRule.learn(trusted, DEFAULT)
+    assert rule is not None
+    step = rng.normal(size=trusted.shape)
+    step *= 0.3 / np.linalg.norm(step, axis=1, keepdims=True)
+    assert rule(trusted + step).all()
+    assert not rule(rng.normal(size=trusted.shape)).any()

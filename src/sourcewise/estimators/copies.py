@@ -7,7 +7,7 @@ anything is measured or trained.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ BLOCK = 10_000
 REPEATED = 0.1
 # Numbers farther apart than this part of the trusted ones' standard deviation are different.
 APART = 0.5
+# Columns that hardly vary count for that little: made as wide as a tenth of the widest one, as for
+# models, such a column alone would tell a copy with a little noise from its row.
+SMALLEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class CopyRule:
     Attributes
     ----------
     features : FeatureMap
-        Distances are between mapped rows, however features are scaled elsewhere.
+        Distances are between mapped rows, whose features keep their proportions or are all alike.
     reference : array or csr matrix of shape (n_trusted, n_features)
         The trusted rows, mapped. They travel with the rule.
     radius : float
@@ -61,7 +64,7 @@ class CopyRule:
         chance, it is smaller: no more than ``choices.copy_twins`` of the trusted rows may have
         another as near.
         """
-        features = FeatureMap.from_reference(X, choices)
+        features = FeatureMap.from_reference(X, replace(choices, smallest_share=SMALLEST_SHARE))
         reference = _matrix(features(X))
         nearest = _nearest_other(reference)
         if not len(nearest) or np.mean(nearest == 0.0) > choices.copy_twins:
