@@ -255,3 +255,66 @@ def test_sparse_and_wrapped_models_are_loaded(tmp_path):
         model.fit(scipy.sparse.csr_array(X), y, sources=sources)
         sw.save(model, path, include_data=True)
         np.testing.assert_array_equal(sw.load(path).predict(X), model.predict(X))
+
+
+# -- what is kept for later ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def with_rows(tmp_path_factory):
+    path = tmp_path_factory.mktemp("crafted") / "rows.skops"
+    sw.save(fitted(), path, include_data=True)
+    return path.read_bytes()
+
+
+def inside(schema, *names):
+    """Walk down a schema by the names of attributes."""
+    found = schema["content"]["content"]
+    for name in names[:-1]:
+        found = found[name]["content"]
+        found = found.get("content", found) if "__loader__" in found else found
+    return found, names[-1]
+
+
+LATER = {
+    "findings of fewer sources": (("_training", "findings", "look", "agreement", "missing"), 1),
+    "measurements of fewer sources": (("_training", "measured", "result", "values"), 0),
+    "losses of fewer rows": (("_label_test", "own_random"), 2),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_add_source_and_the_report_need_is_checked_too(name, with_rows, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(with_rows)
+    sw.load(path).report()
+    names, axis = LATER[name]
+    holder, last = inside(json.loads(members(path)["schema.json"]), *names)
+    file = holder[last]["file"]
+    array = np.load(io.BytesIO(members(path)[file]))
+    rewrite(path, {file: npy(np.delete(array, 0, axis=axis))})
+    assert refusal(path) == persistence.DAMAGED.format(path=path)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [("reference", "careful"), ("discrepancy", "none"), ("trade_off_", 1e308)],
+)
+def test_options_that_add_source_could_not_use_are_refused(attribute, value, with_rows, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(with_rows)
+    plant(path, attribute, text_node(value))
+    assert refusal(path) == persistence.DAMAGED.format(path=path)
+
+
+def test_a_learner_that_lost_its_coefficients_is_refused(tmp_path):
+    path = tmp_path / "model.skops"
+    model = sw.SourceWeightedClassifier(
+        LogisticRegression(), reference="gold", trade_off=1.0, cv=3, random_state=0
+    )
+    X, y, sources = data()
+    sw.save(model.fit(X, y, sources=sources), path)
+    schema = members(path)["schema.json"].decode()
+    for lost in ('"coef_"', '"solver"'):
+        rewrite(path, {"schema.json": schema.replace(lost, '"lost"')})
+        assert refusal(path) == persistence.DAMAGED.format(path=path)

@@ -19,6 +19,10 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sourcewise.estimators.filled_rows import FilledRows
+from sourcewise.estimators.fitting import ToldSources
+from sourcewise.estimators.part_power import PartPower
+from sourcewise.loaded_training import TOTAL_ERROR, check_label_test, check_training, require
 from sourcewise.portable import is_ours
 from sourcewise.tables.dates import ORDERS
 from sourcewise.tables.text import BUCKETS
@@ -37,7 +41,7 @@ SHAPES: dict[str, tuple[str, ...]] = {
 }
 WITHOUT_NUMBERS = ("sources_", "feature_names_in_")
 MAY_BE_INFINITE = ("feature_range_",)
-TOTAL_ERROR = 1e-6
+LARGEST = 1e100  # trade-offs beyond would overflow
 
 
 def check_loaded(model: Any) -> None:
@@ -46,23 +50,25 @@ def check_loaded(model: Any) -> None:
     for part in _parts(model, set()):
         if is_dataclass(part):
             _check_fields(part)
+        if isinstance(part, BaseEstimator):
+            part.get_params(deep=False)  # asks for each
         if scipy.sparse.issparse(part):
             _check_sparse(part)
-    _require(set(model.get_params(deep=False)) <= set(vars(model)))
+    require(set(model.get_params(deep=False)) <= set(vars(model)))
     if hasattr(model, "preprocessor_"):
         _check_table_model(model)
         return
     _check_attributes(model)
-    if getattr(model, "estimator", None) is None:  # others may want rows of another kind
-        _require(hasattr(model, "coef_") or hasattr(model, "local_coef_"))
+    learners = _learners(model)
+    for learner in learners:
+        if type(learner).__module__.startswith("sklearn.") and not _is_made_of_others(learner):
+            check_is_fitted(learner)  # others need not follow its convention
+    if getattr(model, "estimator", None) is None:
+        require(hasattr(model, "coef_") or hasattr(model, "local_coef_"))
+    if all(map(_takes_numbers, learners)):  # others may want rows of another kind
         _try(model, np.zeros((2, model.n_features_in_)))
-    if getattr(model, "_training", None) is None and hasattr(model, "report"):
+    if hasattr(model, "report"):
         str(model.report())
-
-
-def _require(holds: Any) -> None:
-    if not holds:
-        raise ValueError("The model's parts do not fit together.")
 
 
 # -- types ---------------------------------------------------------------------------------------
@@ -90,7 +96,7 @@ def _check_fields(part: Any) -> None:
     """Fields of a dataclass hold what their annotations say."""
     hints = get_type_hints(type(part))
     for field in fields(part):
-        _require(field.name in vars(part) and _is_a(vars(part)[field.name], hints[field.name]))
+        require(field.name in vars(part) and _is_a(vars(part)[field.name], hints[field.name]))
 
 
 def _is_a(value: Any, hint: Any) -> bool:
@@ -146,32 +152,34 @@ def _check_attributes(model: Any) -> None:
     sizes = {"two": 2, "n": len(model.sources_)}
     classes = getattr(model, "classes_", None)
     if classes is not None:
-        _require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 0)
-        _require(len(np.unique(classes)) == len(classes))
+        require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 0)
+        require(len(np.unique(classes)) == len(classes))
         sizes["k"] = 1 if len(classes) == 2 else len(classes)
     if hasattr(model, "n_features_in_"):
-        _require(_is_a(model.n_features_in_, int))
+        require(_is_a(model.n_features_in_, int))
         sizes["d"] = int(model.n_features_in_)
     for name, shape in _shapes(model).items():
         if hasattr(model, name):
             _check_array(name, getattr(model, name), shape, sizes)
     for name in ("trade_off_", "cutoff_", "C_"):
         if hasattr(model, name):
-            _require(_is_a(getattr(model, name), float) and not getattr(model, name) < 0)
+            value = getattr(model, name)
+            require(_is_a(value, float) and (0 <= value <= LARGEST or value == np.inf))
     for name in model.sources_.tolist():
         hash(name)
     if getattr(model, "copies_", None) is not None:
         _check_array("copies_", model.copies_, ("n",), sizes)
-        _require((model.copies_ >= 0).all())
+        require((model.copies_ >= 0).all())
     labels = getattr(model, "_copies_labels", None)
     if labels is not None:
-        _require(_is_a(labels, np.ndarray) and labels.shape == (sizes["n"], 3))
-        _require(labels.dtype.kind == "f" and np.isfinite(labels[:, :2]).all())
+        require(_is_a(labels, np.ndarray) and labels.shape == (sizes["n"], 3))
+        require(labels.dtype.kind == "f" and np.isfinite(labels[:, :2]).all())
     for name in ("_seen", "_column_words"):
-        _require(all(isinstance(text, str) for text in getattr(model, name, None) or ()))
+        require(all(isinstance(text, str) for text in getattr(model, name, None) or ()))
+    require(all(isinstance(part, PartPower) for part in getattr(model, "_part_powers", ())))
     _check_weights(model)
     names = getattr(model, "feature_names_in_", ())
-    _require(all(isinstance(name, str) for name in names))
+    require(all(isinstance(name, str) for name in names))
 
 
 def _shapes(model: Any) -> dict[str, tuple[str, ...]]:
@@ -182,42 +190,64 @@ def _shapes(model: Any) -> dict[str, tuple[str, ...]]:
 
 def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: dict[str, int]) -> None:
     array = np.asarray(value)
-    _require(array.ndim == len(shape) and (isinstance(value, np.ndarray) or not shape))
+    require(array.ndim == len(shape) and (isinstance(value, np.ndarray) or not shape))
     for axis, length in zip(shape, array.shape, strict=True):
-        _require(sizes.setdefault(axis, length) == length)
+        require(sizes.setdefault(axis, length) == length)
     if name in WITHOUT_NUMBERS:
         return
-    _require(array.dtype.kind in "fiu")
+    require(array.dtype.kind in "fiu")
     sound = ~np.isnan(array) if name in MAY_BE_INFINITE else np.isfinite(array)
-    _require(sound.all())
+    require(sound.all())
 
 
 def _check_weights(model: Any) -> None:
     n = len(model.sources_)
-    _require(_is_a(model.reference_index_, int) and 0 <= model.reference_index_ < n)
+    require(_is_a(model.reference_index_, int) and 0 <= model.reference_index_ < n)
     if hasattr(model, "source_weights_"):
         weights = model.source_weights_
-        _require((weights >= 0.0).all() and abs(weights.sum() - 1.0) < TOTAL_ERROR)
+        require((weights >= 0.0).all() and abs(weights.sum() - 1.0) < TOTAL_ERROR)
     if hasattr(model, "selection_"):
         chosen = model.selection_
         grid = len(chosen.trade_offs), len(chosen.settings)
-        _require(chosen.losses.shape == grid and chosen.mixture.shape == grid)
-        _require(abs(chosen.mixture.sum() - 1.0) < TOTAL_ERROR)
+        require(chosen.losses.shape == grid and chosen.mixture.shape == grid)
+        require(abs(chosen.mixture.sum() - 1.0) < TOTAL_ERROR)
         found = model._discrepancies
-        _require(found.values.shape == found.standard_errors.shape == found.p_values.shape == (n,))
-        _require(len(found.witnesses) == n)
-        _require((model.source_sizes_ > 0).all() and (model.source_rows_ > 0).all())
+        require(found.values.shape == found.standard_errors.shape == found.p_values.shape == (n,))
+        require(len(found.witnesses) == n)
+        require((model.source_sizes_ > 0).all() and (model.source_rows_ > 0).all())
     training = getattr(model, "_training", None)
     if training is not None:
-        _check_rows(training.rows, n)
+        require(model.reference == model.sources_.tolist()[model.reference_index_])
+        check_training(training, n)
+        require(not hasattr(model, "classes_") or np.isin(training.rows.y, model.classes_).all())
+        model._check_options()
+    check_label_test(getattr(model, "_label_test", None))
 
 
-def _check_rows(rows: Any, n_sources: int) -> None:
-    n_rows = len(rows.y)
-    _require(rows.codes.shape == (n_rows,) and rows.codes.dtype.kind in "iu")
-    _require(n_rows > 0 and rows.codes.min() >= 0 and rows.codes.max() < n_sources)
-    _require((rows.X.shape[0] if hasattr(rows.X, "shape") else len(rows.X)) == n_rows)
-    _require(rows.sample_weight is None or rows.sample_weight.shape == (n_rows,))
+def _learners(model: Any) -> list[Any]:
+    """Fitted learners that a model around an estimator of the user's own asks."""
+    if getattr(model, "estimator", None) is None:
+        return []
+    fitted = getattr(model, "estimator_", None)
+    members = getattr(fitted, "members", None)
+    if members is None:
+        return [fitted]
+    for member in members:
+        require(member.filled is None or isinstance(member.filled, FilledRows))
+        require(_is_a(member.share, float) and np.isfinite(member.share))
+    return [member.model for member in members]
+
+
+def _is_made_of_others(learner: BaseEstimator) -> bool:
+    values = learner.get_params(deep=False).values()
+    return any(isinstance(value, BaseEstimator | list | tuple) for value in values)
+
+
+def _takes_numbers(learner: Any) -> bool:
+    """Whether it can be tried on made-up rows of numbers."""
+    if isinstance(learner, ToldSources):
+        return learner.front is None and _takes_numbers(learner.learner)
+    return is_ours(learner) or type(learner).__module__.startswith("sklearn.linear_model.")
 
 
 def _try(model: Any, X: Any) -> None:
@@ -226,39 +256,39 @@ def _try(model: Any, X: Any) -> None:
         warnings.simplefilter("ignore")  # made-up rows have no column names
         predicted = model.predict(X)
         probabilities = model.predict_proba(X) if hasattr(model, "predict_proba") else None
-    _require(predicted.shape == (len(X),))
+    require(predicted.shape == (len(X),))
     if probabilities is not None:
-        _require(probabilities.shape == (len(X), len(model.classes_)))
-        _require(np.isfinite(probabilities).all())
+        require(probabilities.shape == (len(X), len(model.classes_)))
+        require(np.isfinite(probabilities).all())
 
 
 def _check_table_model(model: Any) -> None:
     """Check a model that takes raw tables, and predict for a made-up row."""
     import pyarrow as pa
 
-    _require(isinstance(model.label, str) and isinstance(model.source, str))
-    _require(is_ours(model.model_) and not hasattr(model.model_, "preprocessor_"))
+    require(isinstance(model.label, str) and isinstance(model.source, str))
+    require(is_ours(model.model_) and not hasattr(model.model_, "preprocessor_"))
     check_loaded(model.model_)
     codes = model._row_codes
     if codes is not None:
-        _require(isinstance(codes, np.ndarray) and codes.dtype.kind == "i" and codes.ndim == 1)
-        _require(len(codes) and codes.min() >= -1 and codes.max() < len(model.model_.sources_))
+        require(isinstance(codes, np.ndarray) and codes.dtype.kind == "i" and codes.ndim == 1)
+        require(len(codes) and codes.min() >= -1 and codes.max() < len(model.model_.sources_))
     preprocessor = model.preprocessor_
     for names in (preprocessor.categories, preprocessor.text, preprocessor.numbers):
-        _require(_is_a(names, AnySequence[str]))
-    _require(preprocessor.dtype_ in ("float32", "float64"))
+        require(_is_a(names, AnySequence[str]))
+    require(preprocessor.dtype_ in ("float32", "float64"))
     rules = preprocessor.rules_
     for rule in rules:
-        _require(rule.buckets == (BUCKETS if rule.kind == "text" else 0))
-        _require(np.isfinite(rule.unit) and rule.unit > 0 and rule.order in ("", *ORDERS))
-    _require(len(preprocessor.rarities_) == sum(rule.kind == "text" for rule in rules))
+        require(rule.buckets == (BUCKETS if rule.kind == "text" else 0))
+        require(np.isfinite(rule.unit) and rule.unit > 0 and rule.order in ("", *ORDERS))
+    require(len(preprocessor.rarities_) == sum(rule.kind == "text" for rule in rules))
     for rarities in preprocessor.rarities_:
-        _require(isinstance(rarities, np.ndarray) and rarities.shape == (BUCKETS,))
-        _require(rarities.dtype.kind == "f" and np.isfinite(rarities).all())
-    _require(preprocessor.n_features_out_ == model.model_.n_features_in_)
+        require(isinstance(rarities, np.ndarray) and rarities.shape == (BUCKETS,))
+        require(rarities.dtype.kind == "f" and np.isfinite(rarities).all())
+    require(preprocessor.n_features_out_ == model.model_.n_features_in_)
     made_up: dict[str, Any] = {"number": 0.0, "boolean": True, "date": dt.date(1970, 1, 1)}
     columns = {rule.name: [made_up.get(rule.kind, "")] for rule in rules}
-    _require(len(columns) == len(rules))
+    require(len(columns) == len(rules))
     model.predict(pa.table(columns))
     if model.is_classifier:
         model.predict_proba(pa.table(columns))
