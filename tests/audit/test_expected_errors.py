@@ -14,6 +14,7 @@ from sourcewise.audit.expected_errors import (
     EVERYTHING,
     REFERENCE_ONLY,
     SOURCEWISE,
+    Expected,
     HeldOut,
     compare_errors,
     held_out_errors,
@@ -105,6 +106,15 @@ def test_the_only_row_of_a_class_is_never_held_out():
 
 def alike(losses):
     return HeldOut(dict.fromkeys((REFERENCE_ONLY, EVERYTHING, SOURCEWISE), losses), losses)
+
+
+@pytest.mark.parametrize(
+    ("error", "low", "high", "clear"),
+    [(-0.2, -0.3, -0.1, False), (-0.2, -0.35, -0.11, True), (0.2, 0.11, 0.35, True)]
+    + [(0.2, 0.1, 0.3, False), (0.0, -0.1, 0.1, False), (-0.1, -0.3, 0.1, False)],
+)
+def test_a_difference_is_clear_beyond_twice_its_interval(error, low, high, clear):
+    assert Expected("a way", error, low, high).clear == clear
 
 
 def test_wilson_by_hand():

@@ -19,6 +19,7 @@ from benchmarks.coverage.statements import (  # noqa: E402
     held,
     of_errors,
     of_sources,
+    table,
 )
 
 MADE_UP = Case("made up", lambda folder: None, natural=True)
@@ -124,10 +125,12 @@ def test_a_claim_is_wrong_where_fresh_rows_say_otherwise():
             "noise": {"reference only": 0.0, "less reference only": 0.0},
         }
 
-    found = of_errors(MADE_UP, [redraw(0.1, 0.5), redraw(-0.01, -0.1), redraw(-0.01, 0.01)])
+    # The second's interval lies below 0, but not by its own length.
+    redraws = [redraw(0.1, 0.5), redraw(-0.01, -0.1), redraw(-0.06, -0.1), redraw(-0.06, 0.01)]
+    found = of_errors(MADE_UP, redraws)
     assert (found["claimed"], found["wrong"]) == (2, 1)
     assert found["errors"] == 1.0
-    assert found["differences"] == pytest.approx(1 / 3)
+    assert found["differences"] == pytest.approx(1 / 2)
 
 
 def test_the_command_runs_and_continues(tmp_path, capsys):
@@ -146,3 +149,12 @@ def test_data_that_is_not_there_is_left_out(tmp_path):
         command.main(["--only", "awa1", "--data", str(tmp_path), "--results", str(tmp_path)])
     assert not list(Path(tmp_path).glob("*.jsonl"))
     assert len({case.name for case in CASES}) == len(CASES)
+
+
+@pytest.mark.parametrize("part", ["sources", "errors"])
+def test_the_page_shows_what_the_published_redraws_hold(part):
+    folder = Path(command.__file__).with_name("published")
+    page = Path(command.__file__).parents[2] / "docs" / "accuracy.md"
+    found = {case: command.read(folder / command.file_name(case, part)) for case in CASES}
+    assert all(found.values())
+    assert table(part, found) in page.read_text(encoding="utf-8")

@@ -60,7 +60,7 @@ class Versus:
     word : str
         "clearly better than" and the like.
     clear : bool
-        Whether the interval of the difference lies on one side of 0.
+        Whether the difference is far on one side of 0.
     than, other : str
         The other way, and its error.
     by, low, high : str
@@ -159,13 +159,13 @@ def _places(values: tuple[float, float, float], top: float) -> tuple[float, floa
 def _versus(
     difference: Any, ours: Any, other: Any, shown: Callable[[float], str], share: bool
 ) -> Versus:
-    clear = difference.high < 0 or difference.low > 0
+    clear = difference.clear
     if math.isclose(other.error, ours.error):
         word = SAME
     else:
         word = "better than" if difference.error < 0 else "worse than"
     if clear:
-        word = "clearly better than" if difference.high < 0 else "clearly worse than"
+        word = f"clearly {word}"
     sign = -1.0 if difference.error < 0 else 1.0
     low, high = sorted((sign * difference.low, sign * difference.high))
     points: Callable[[float], str] = (lambda v: f"{100 * v:.1f}") if share else shown
