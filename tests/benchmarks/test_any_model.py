@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from benchmarks.any_model.data import CONFIRMATION, DATA_SETS, DEVELOPMENT
 from benchmarks.any_model.growth import made_up
 from benchmarks.any_model.report import METHODS, report
 from benchmarks.any_model.runs import OURS, Run, measure, of_known_classes, plan
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_the_halves_have_nothing_in_common():
@@ -85,3 +88,11 @@ def test_classes_that_the_reference_does_not_show_are_left_out():
     assert found.y.tolist() == [0, 1, 0, 1] and found.X[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0]
     assert found.sources.tolist() == sources[:4].tolist()
     assert found.y_test.tolist() == [1, 0] and len(found.X_test) == 2
+
+
+def test_the_published_tables_are_those_of_the_published_runs():
+    rows = read(ROOT / "benchmarks" / "any_model" / "published" / "confirmation.jsonl")
+    page = (ROOT / "docs" / "decisions.md").read_text("utf-8")
+    tables = [line for line in report(rows).splitlines() if line.startswith("| ")]
+    assert len(tables) > 10
+    assert all(line in page for line in tables)
