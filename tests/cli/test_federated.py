@@ -32,6 +32,8 @@ def test_init_writes_a_project_that_works(tmp_path, capsys):
     told = capsys.readouterr().out
     assert f"flwr run {project}" in told
     assert f"FLWR_HOME={project}/flower" in told
+    # Flower would report its use otherwise, at the server and at each site.
+    assert told.count("FLWR_TELEMETRY_ENABLED=0") == told.count("FLWR_DISABLE_UPDATE_CHECK=1") == 2
     connections = tomllib.loads((project / "flower" / "config.toml").read_text())["superlink"]
     name = connections["default"]
     found = parse_superlink_connection(connections[name], name)  # Flower's own reader

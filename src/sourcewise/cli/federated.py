@@ -31,6 +31,7 @@ Next, with Flower's own programs (between machines, with keys and certificates i
   export FLWR_HOME={home} FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
   flower-superlink --insecure --host 127.0.0.1 --disable-runtime-dependency-installation
 At each site:
+  export FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
   flower-supernode --insecure --superlink {address} --node-config "site='site.toml'"
 At the server, once the sites are there:
   flwr run {folder} --stream"""
