@@ -153,6 +153,14 @@ def joined_and_large(question: str, message: Any, data: SourceData, count: int) 
     return lie(question, message, data, count)
 
 
+def behind_noise(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Poison training, claim many rows, and announce noise that would explain any answer."""
+    answer = poisoned_and_large(question, message, data, count)
+    if isinstance(answer, Description):
+        return replace(answer, noise=np.array([1e9]))
+    return answer
+
+
 def false_plug_in(question: str, message: Any, data: SourceData, count: int) -> Any:
     """Answer for the right labels wherever the plug-in discrepancy is found; train on flipped."""
     asked = question in ("square-gradients", "losses")
@@ -216,6 +224,7 @@ ATTACKS = [
     Attack("the same, and 10^9 rows claimed", poisoned_and_large),
     Attack("gradients invented in training", invented),
     Attack("a tenth of the labels flipped", slowly, seen=False),
+    Attack("poisoned training, 10^9 rows, noise announced", behind_noise, seen=False),
     Attack(
         "flipped, claims right labels, `gradients`", false_plug_in, True, mode=GRADIENTS, seen=False
     ),
@@ -263,7 +272,13 @@ CHECKS: dict[str, dict[str, Any]] = {
     "sizes": {"guards": False},
     "all": {},
 }
-CLAIM_SIZES = (many_rows, poisoned_and_large, joined_and_large, false_plug_in_and_large)
+CLAIM_SIZES = (
+    many_rows,
+    poisoned_and_large,
+    joined_and_large,
+    false_plug_in_and_large,
+    behind_noise,
+)
 HEAD = (
     "| attack by one of ten | error: no check | sizes capped | all checks | rise with all checks "
     "| its weight: no check | sizes capped | all checks | left out |"
