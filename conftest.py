@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-# Its examples run torch; `make test` installs it.
+# Their examples run torch and a network; `make test` installs both.
 collect_ignore = [] if find_spec("torch") else ["src/sourcewise/images/extractor.py"]
+if not find_spec("torch") or not find_spec("efficientnet_lite_pytorch"):
+    collect_ignore.append("src/sourcewise/images/efficientnet.py")
 
 # Signals, limits and terminals as Unix has them, and processes as Linux lists them in /proc.
 LINUX = ("tests/engines/flower/test_processes.py", "tests/test_runs.py")

@@ -118,7 +118,8 @@ def assert_same(loaded, original, X):
     for name in ("sources_", "source_weights_", "discrepancies_", "source_sizes_"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(original, name))
     assert loaded.report() == original.report()
-    assert loaded.reference_adequacy() == original.reference_adequacy()
+    # As text: a NaN in it is not equal to itself.
+    assert repr(loaded.reference_adequacy()) == repr(original.reference_adequacy())
     np.testing.assert_array_equal(loaded.selection_.losses, original.selection_.losses)
 
 

@@ -35,6 +35,7 @@ def test_what_the_reference_lists_has_a_docstring_with_an_example(name):
     thing = getattr(importlib.import_module(f"sourcewise.{module}".rstrip(".")), last)
     assert thing.__doc__
     assert ">>>" in thing.__doc__, f"{name} has no example"
+    assert "+SKIP" not in thing.__doc__, f"the example of {name} does not run"
 
 
 def test_every_page_is_on_the_site():

@@ -46,8 +46,8 @@ def efficientnet_lite0(*, size: int = SIZE, batch_size: int = 32) -> FeatureExtr
     >>> import numpy as np
     >>> from sourcewise.images import efficientnet_lite0
     >>> picture = np.full((80, 60, 3), 127, dtype=np.uint8)
-    >>> extractor = efficientnet_lite0(size=64)  # doctest: +SKIP
-    >>> extractor.extract([picture]).values.shape  # doctest: +SKIP
+    >>> extractor = efficientnet_lite0(size=32)
+    >>> extractor.extract([picture]).values.shape
     (1, 1280)
     """
     if not isinstance(size, int) or isinstance(size, bool) or size < 32:

@@ -63,7 +63,8 @@ def text_days(values: Any, order: str) -> np.ndarray:
     sound = (month >= 1) & (month <= 12) & (day >= 1) & (day <= 31) & (year >= 1000)
     whole = [np.where(sound, v, d).astype(np.int64) for v, d in ((year, 1970), (month, 1))]
     months = ((whole[0] - 1970) * 12 + whole[1] - 1).astype("datetime64[M]")
-    length = ((months + 1).astype("datetime64[D]") - months.astype("datetime64[D]")).astype(int)
+    following = months + np.timedelta64(1, "M")
+    length = (following.astype("datetime64[D]") - months.astype("datetime64[D]")).astype(int)
     sound &= day <= length
     days = months.astype("datetime64[D]").astype(np.float64) + day - 1.0
     seconds = sum(

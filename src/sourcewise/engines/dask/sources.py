@@ -79,11 +79,29 @@ class DaskSources:
 
     Examples
     --------
+    Workers that are threads of this process; a path may as well be ``"s3://bucket/rows"``:
+
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas
     >>> import sourcewise as sw
+    >>> from distributed import Client
     >>> from sourcewise.engines import DaskSources
-    >>> model = sw.SourceWeightedClassifier(reference="gold", random_state=0)
-    >>> model.fit_sources(DaskSources("s3://bucket/rows", label="y", source="vendor"))
-    ... # doctest: +SKIP
+    >>> rng = np.random.default_rng(0)
+    >>> rows = pandas.DataFrame({"x": rng.normal(size=220), "z": rng.normal(size=220)})
+    >>> rows["y"] = rows["x"] > 0
+    >>> rows["vendor"] = np.repeat(["gold", "good", "bad"], [60, 80, 80])
+    >>> rows.loc[rows["vendor"] == "bad", "y"] ^= True
+    >>> model = sw.SourceWeightedClassifier(reference="gold", trade_off=1.0, random_state=0)
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Client(processes=False, n_workers=1, dashboard_address="127.0.0.1:0") as client,
+    ... ):
+    ...     rows.to_parquet(f"{folder}/rows.parquet", index=False)
+    ...     sources = DaskSources(folder, label="y", source="vendor", client=client)
+    ...     _ = model.fit_sources(sources)
+    >>> dict(zip(model.sources_.tolist(), model.source_weights_.round(2).tolist()))["bad"]
+    0.0
     """
 
     trusted_rows_may_travel = True  # to workers of one's own
