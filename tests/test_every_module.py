@@ -63,6 +63,7 @@ THROUGH_CALLERS = {
     "experiments.unit": "cli/test_reproduce.py",
     "images.shards": "images/test_extractor.py",
     "loaded": "test_crafted_models.py",
+    "loaded_training": "test_crafted_models.py",
     "report.html.cards": "report/test_page.py",
     "report.html.enough": "report/test_page.py",
     "report.html.fine_print": "report/test_page.py",
