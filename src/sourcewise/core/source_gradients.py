@@ -226,11 +226,13 @@ def label_sums(labels: FloatArray, P: FloatArray, n_sources: int = 1) -> FloatAr
     Of several outputs, all labels of a row but one are zero: what is picked takes no product of
     every label with every residual, which would cost more than the features do.
     """
-    outputs = labels.shape[1]
-    if outputs > 1:
-        P = P.reshape(len(P), outputs, -1)[np.arange(len(P)), labels.argmax(axis=1)]
-    by_source = labels.reshape(n_sources, -1, outputs).transpose(0, 2, 1)
-    return np.asarray((by_source @ P.reshape(n_sources, -1, P.shape[1])).reshape(n_sources, -1))
+    outputs, by_source = labels.shape[1], P.reshape(n_sources, -1, P.shape[1])
+    if outputs == 1:
+        return np.asarray(np.matmul(labels.reshape(n_sources, 1, -1), by_source)[:, 0])
+    picked = P.reshape(len(P), outputs, -1)[np.arange(len(P)), labels.argmax(axis=1)]
+    indicator = labels.reshape(n_sources, -1, outputs).transpose(0, 2, 1)
+    found = indicator @ picked.reshape(n_sources, -1, picked.shape[1])
+    return np.asarray(found.reshape(n_sources, -1))
 
 
 def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
