@@ -25,7 +25,7 @@ def test_the_script_runs(script, tmp_path):
         env={**os.environ, "MPLBACKEND": "agg", "PYTHONWARNINGS": ""},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     if done.returncode == SKIPPED:
         pytest.skip(done.stdout.strip().splitlines()[-1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import scipy.sparse
 
 import sourcewise as sw
 from sourcewise.core.choices import PAPER
+from sourcewise.estimators.closer_look import _suspicions
 
 NAMES = ("gold", "a", "b", "c")
 
@@ -114,3 +117,14 @@ def test_a_reference_without_sources_has_none():
     X, y, s, _ = rows()
     own = s == "gold"
     assert fit(X[own], y[own], s[own]).report().notes == ()
+
+
+def test_a_source_whose_rows_are_all_in_one_region_agrees_nowhere_else():
+    """Nothing is known of it elsewhere, so it is no matter of a region."""
+    rng = np.random.default_rng(0)
+    regions = SimpleNamespace(
+        own=np.arange(200) % 2, others=np.zeros(100, dtype=int), columns=(((0, True),),) * 2
+    )
+    wrong = np.ones(100), (rng.random(200) < 0.1).astype(float)
+    found = _suspicions(regions, [1], np.ones(100, dtype=int), wrong, wrong, level=0.05)
+    assert found == []

@@ -261,14 +261,20 @@ def _suspicions(
     found = []
     for s in np.flatnonzero(p_values < level).tolist():
         at = np.arange(shape[1]) == region[s]
-        here, elsewhere = (theirs.total[s, w].sum() / theirs.rows[s, w].sum() for w in (at, ~at))
-        own_here, own_elsewhere = (own.total[w].sum() / own.rows[w].sum() for w in (at, ~at))
+        here, elsewhere = (_share(theirs.total[s, w], theirs.rows[s, w]) for w in (at, ~at))
+        own_here, own_elsewhere = (_share(own.total[w], own.rows[w]) for w in (at, ~at))
         if here - own_here > WORSE and elsewhere - own_elsewhere < BESIDE:
             columns = regions.columns[region[s]]
             found.append(
                 Suspicion(sources[s], columns, float(here), float(own_here), float(elsewhere))
             )
     return found
+
+
+def _share(total: np.ndarray, rows: np.ndarray) -> float:
+    """Return a mean over regions; NaN, which is larger and smaller than nothing, of no rows."""
+    n = float(rows.sum())
+    return float(total.sum()) / n if n else np.nan
 
 
 def _columns(X: Any) -> np.ndarray:
