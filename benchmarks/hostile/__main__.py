@@ -10,6 +10,7 @@ import numpy as np
 from benchmarks.hostile.report import tables
 from benchmarks.hostile.runs import BASELINES, DEFAULT, PAPER, STRICT, all_runs, compute_left, read
 
+PUBLISHED = Path(__file__).parent / "published/runs.jsonl"
 METHODS = [DEFAULT, STRICT, *BASELINES, PAPER]
 
 
@@ -27,7 +28,11 @@ def main() -> None:
         "--results", type=Path, default=Path("bench-results/hostile"), metavar="FOLDER"
     )
     parser.add_argument("--report", action="store_true", help="run nothing, read what is there")
+    parser.add_argument("--published", action="store_true", help="read what docs/hostile.md is of")
     options = parser.parse_args()
+    if options.published:
+        print(tables(read(PUBLISHED)))
+        return
     path = options.results / ("quick.jsonl" if options.quick else "runs.jsonl")
     if not options.report:
         runs = all_runs(range(2 if options.quick else options.seeds))
