@@ -77,8 +77,11 @@ def local_cluster(n_workers: int | None = None, memory_limit: Any = "auto") -> I
         "distributed.worker.memory.spill": False,
         "distributed.worker.memory.pause": False,
         "distributed.worker.memory.terminate": 0.95,
-        # Dask looks a hundred times a second at what its threads do, for a page that nobody sees.
+        # Dask looks a hundred times a second at what its threads do, fifty times at whether its
+        # loops are late, and twice at disk and network: for pages that nobody sees.
         "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "5s",
         # Rows are with one worker: another would have to read them again.
         "distributed.scheduler.work-stealing": False,
     }
