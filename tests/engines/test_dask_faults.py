@@ -37,7 +37,18 @@ def folder(tmp_path_factory):
     return made
 
 
+def wait_until_all_run(client, seconds=240.0):
+    """Wait for workers: one killed before its start is reported is never started again by Dask."""
+    until = time.monotonic() + seconds
+    nannies = client.cluster.workers.values()
+    while {str(nanny.process and nanny.process.status) for nanny in nannies} != {"Status.running"}:
+        assert time.monotonic() < until, "workers that were killed are not back"
+        time.sleep(0.05)
+    client.wait_for_workers(len(nannies), timeout=seconds)
+
+
 def fit(folder, client, **options):
+    wait_until_all_run(client)
     sources = DaskSources(folder, label="y", source="vendor", client=client, **options)
     sources.patience = 120.0  # a busy machine takes long to start a worker again
     return estimator("", trade_off=2.0).fit_sources(sources)
