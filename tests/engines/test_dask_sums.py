@@ -1,13 +1,18 @@
-"""Sums over chunks do not depend on who adds them up."""
+"""Sums over chunks do not depend on who adds them up; a worker holds one chunk at a time."""
 
 from __future__ import annotations
+
+import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from sourcewise.engines.dask import layout
+from sourcewise.core.data import SourceData
+from sourcewise.engines.dask import layout, tasks
 from sourcewise.engines.dask.layout import SourceTable, groups_of
 from sourcewise.engines.dask.sums import PairwiseSums
+from sourcewise.engines.memory import MemorySources
 
 
 def added_up(values, cuts, rng):
@@ -71,3 +76,35 @@ def test_groups_share_the_rows_evenly_and_answer_few_pieces(n_threads, monkeypat
             mine.close(first, first + k + 1)
         pieces.append(len(mine.pieces))
     assert max(pieces) <= 6
+
+
+class Passing:
+    """A store that keeps nothing, and counts the chunks that somebody else keeps."""
+
+    def __init__(self):
+        self.seen = []
+        self.most = 0
+
+    def build(self, task):
+        pass
+
+    def chunks(self, task):
+        for k in range(5):
+            yield k, SimpleNamespace(sources=MemorySources(self.rows(), [f"s{k}"]))
+            self.most = max(self.most, sum(one() is not None for one in self.seen))
+
+    def rows(self):
+        X = np.zeros((4, 2))
+        self.seen.append(weakref.ref(X))
+        return SourceData(X, np.array([0, 1, 0, 1]), np.array([0, 4]), -1, np.full(4, 0.25), 2)
+
+
+def test_a_first_look_at_rows_keeps_none_of_them(monkeypatch):
+    store = Passing()
+    monkeypatch.setattr(tasks, "store_here", lambda fit: store)
+    chunks = tuple(layout.Chunk((f"s{k}",), np.array([4])) for k in range(5))
+    task = SimpleNamespace(fit="fit", group=layout.Group(0, 0, 0, chunks, ()))
+    facts = tasks.read_group(task, True)
+    assert facts.row_counts.tolist() == [4] * 5
+    assert facts.no_rows.shape == (0, 2)
+    assert store.most == 1  # the one at hand

@@ -52,7 +52,8 @@ def read_group(task: GroupTask, with_prints: bool) -> GroupFacts:
     for k, entry in store.chunks(task):
         data = entry.sources.data
         prints = fingerprints(data, task.group.chunks[k].names) if with_prints else NO_PRINTS
-        found.append((data.sizes, data.row_counts, prints, data.X[:0]))
+        # A copy: a view of no rows would keep all of them in memory.
+        found.append((data.sizes, data.row_counts, prints, data.X[:0].copy()))
     return GroupFacts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
 
