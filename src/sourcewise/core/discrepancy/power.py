@@ -97,7 +97,8 @@ class LabelTest:
         """How often a source of so many rows is found, with this share of random labels.
 
         ``concerned`` says which of the reference's rows are of the kind that the share is one of;
-        all others are labelled right.
+        all others are labelled right. What the source's own models know is then understated, so
+        that this is a lower bound.
         """
         rng = np.random.default_rng([self.seed, 1])
         n_rows = min(max(1, round(size)), MOST_ROWS)
@@ -107,7 +108,6 @@ class LabelTest:
         spoilt = rng.random(theirs.shape) < share
         if concerned is not None:
             spoilt &= concerned[theirs]
-            share *= float(concerned @ self.shares)
         n_folds = int(self.folds.max()) + 1
         tests, own_tests = [], []
         for right, random, fold in zip(self.right, self.random, self.folds, strict=True):
