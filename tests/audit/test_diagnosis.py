@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_predict
 
-from sourcewise.audit import column_kinds
+from sourcewise.audit import column_kinds, label_kinds
 from sourcewise.audit.common_rows import common_rows
 from sourcewise.audit.diagnosis import LEAST_ROWS, Side, diagnose
 from sourcewise.audit.shifts import compare_features
@@ -280,3 +280,59 @@ def test_columns_without_variance_make_no_warning():
         other[:, 3] *= scale
         assert column_kinds.noisier(other, reference) is None
     assert guess(lambda X, y: (X * (np.arange(D) != 3), y))["kind"] in QUESTIONS
+
+
+class TestUnits:
+    """Columns in other units are named, and only these."""
+
+    def test_flags_and_counts_beside_them_are_not_blamed(self):
+        rng = np.random.default_rng(3)
+
+        def rows(n):
+            return np.column_stack(
+                [rng.random((n, 6)) < 0.1, rng.poisson(1.0, (n, 3)), rng.normal(20, 5, (n, 3))]
+            ).astype(float)
+
+        ours, theirs = rows(200), rows(100)
+        theirs[:, 10] *= 2.54
+        (first, *_) = column_kinds.other_units(theirs, ours)
+        assert first.columns.tolist() == [10]
+
+    def test_yes_and_no_in_percent_are(self):
+        rng = np.random.default_rng(4)
+        ours, theirs = (np.where(rng.random((n, 1)) < 0.3, 1.0, 0.0) for n in (200, 100))
+        found = list(column_kinds.other_units(100.0 * theirs, ours))
+        assert any(np.allclose(each.repaired, theirs) for each in found)
+
+    def test_numbers_as_large_as_they_get_make_no_warning(self):
+        X = np.array([[1e308], [-1e308], [0.0]] * 10)
+        assert list(column_kinds.other_units(X, X)) == []
+
+
+def test_one_label_is_named_beside_thirty_rows_too():
+    """A label that all thirty rows have is no matter of doubt."""
+    rng = np.random.default_rng(5)
+    classes = np.array(["a", "b"])
+
+    def side(n, y=None):
+        x = rng.normal(size=(n, 1))
+        p = 1.0 / (1.0 + np.exp(-3.0 * x[:, 0]))
+        labels = classes[(rng.random(n) < p).astype(int)] if y is None else np.full(n, y)
+        return Side(x, labels, np.column_stack([1.0 - p, p]))
+
+    ours = side(200)
+    said = diagnose(side(30, "a"), ours, np.array(["x"]), classes)
+    assert said["kind"] == "one label for all"
+
+
+def test_shares_of_classes_that_few_trusted_rows_show_are_not_taken_as_exact():
+    """Shuffled labels whose shares are right are shuffled, though the reference's are a bit off."""
+    usual = np.array([60, 70, 70])
+    y = np.repeat([0, 1, 2], [400, 350, 250])
+    p = np.full((1000, 3), 1 / 3)
+    fits = {h.kind: h.fit for h in label_kinds.hypotheses(p, y, usual)}
+    assert fits["shuffled labels"] > label_kinds.saturated(p, y)[0] - 4.0
+    assert (
+        fits["shuffled labels"]
+        < {h.kind: h.fit for h in label_kinds.hypotheses(p, y, 100 * usual)}["labels unrelated"]
+    )

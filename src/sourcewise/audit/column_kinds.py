@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,10 @@ from scipy.optimize import linear_sum_assignment
 
 QUANTILES = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 MOST_COLUMNS = 200
+# Columns of fewer values are counts or yes and no, whose quantiles jump.
+FEW_VALUES = 10
+# Factors are tried that are off by so much.
+SLIPS = (1.0, 0.95, 1.05, 0.9, 1.1, 0.85, 1.15)
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class ColumnFinding:
     columns : int array
         Which columns.
     repaired : array, optional
-        The rows as they would be without it; None where it cannot be undone.
+        The rows as they would be without it; None where it is not to be undone.
     came_from : int array, optional
         Of permuted columns: where each came from.
     """
@@ -32,18 +37,18 @@ class ColumnFinding:
     came_from: np.ndarray | None = None
 
 
-def permuted(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
+def permuted(X: np.ndarray, reference: np.ndarray) -> Iterator[ColumnFinding]:
     """Find columns that lie where others belong.
 
     In their places they differ from the reference's; in other places they would not.
     """
     d = X.shape[1]
     if d < 2 or d > MOST_COLUMNS:
-        return None
+        return
     unit = reference.std(axis=0)
     live = np.flatnonzero((unit > 0) | (X.std(axis=0) > 0))
     if len(live) < 2:
-        return None
+        return
     cost = _distances(X[:, live], reference[:, live])
     stay = float(np.trace(cost))
     rows, places = linear_sum_assignment(cost)
@@ -51,10 +56,10 @@ def permuted(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
     moved = np.flatnonzero(places != rows)
     # How much of the misfit goes, and how much remains, in units of noise per column.
     if len(moved) < 2 or stay < 8.0 * len(live) or move > 0.2 * stay or move > 6.0 * len(live):
-        return None
+        return
     repaired = X.copy()
     repaired[:, live[places]] = X[:, live[rows]]
-    return ColumnFinding("columns permuted", live[moved], repaired, live[places[moved]])
+    yield ColumnFinding("columns permuted", live[moved], repaired, live[places[moved]])
 
 
 def _distances(X: np.ndarray, reference: np.ndarray) -> np.ndarray:
@@ -70,29 +75,65 @@ def _typical(X: np.ndarray) -> np.ndarray:
     return np.asarray(X.std(axis=0) + 1e-12 * (np.abs(X).max(axis=0) + 1e-300))
 
 
-def other_units(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
-    """Find a few columns that would fit, were they multiplied or moved."""
-    sd_s, sd_r = X.std(axis=0), reference.std(axis=0)
-    both = (sd_s > 0) & (sd_r > 0)
+def other_units(X: np.ndarray, reference: np.ndarray) -> Iterator[ColumnFinding]:
+    """Find a few columns that would fit, were they multiplied or moved; yields ways to undo it."""
+    both = (X.std(axis=0) > 0) & (reference.std(axis=0) > 0)
     if not both.any():
-        return None
-    ratio = np.ones(len(sd_s))
-    ratio[both] = _width(X[:, both]) / np.maximum(_width(reference[:, both]), 1e-300)
+        return
+    ratio = np.ones(X.shape[1])
+    ratio[both] = _width(X[:, both], reference[:, both])
+    far = np.flatnonzero(both & (np.abs(np.log(ratio)) > np.log(2.0)))
+    if not len(far) or len(far) > max(1, 0.3 * both.sum()):
+        return
+    middles = np.median(X[:, far], axis=0), np.median(reference[:, far], axis=0)
+    for factor, zero in _conversions(ratio[far], *middles):
+        repaired = X.astype(np.float64, copy=True)
+        repaired[:, far] = X[:, far] / factor + zero
+        yield ColumnFinding("other units", far, repaired)
+
+
+def _conversions(
+    ratio: np.ndarray, here: np.ndarray, there: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Factors and zeros to try, the plainest first; a factor by widths is only about right."""
+    none = np.zeros(len(ratio))
     with np.errstate(divide="ignore", invalid="ignore"):
-        far = both & (np.abs(np.log(np.maximum(ratio, 1e-12))) > np.log(2.0))
-    if not far.any() or far.sum() > max(1, 0.3 * both.sum()):
-        return None
-    repaired = X.astype(np.float64, copy=True)
-    for j in np.flatnonzero(far):
-        # One factor where that is enough, as between inches and centimetres.
-        middle_s, middle_r = np.median(X[:, j]), np.median(reference[:, j])
-        repaired[:, j] = (X[:, j] - middle_s) / ratio[j] + middle_r
-    return ColumnFinding("other units", np.flatnonzero(far), repaired)
+        middle = here / there
+    # One factor where that is enough, as between inches and centimetres.
+    if np.all(np.abs(np.log(np.maximum(middle, 1e-12) / ratio)) < np.log(1.3)):
+        yield middle, none
+    for slip in SLIPS:
+        yield ratio * slip, there - here / (ratio * slip)
+        yield ratio * slip, none
 
 
-def _width(X: np.ndarray) -> np.ndarray:
+def _width(X: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """How many times as wide columns are.
+
+    By quantiles, that a few far values do not decide. Of columns of few values these jump: the
+    whole range and the standard deviations must say the same, and of two values the range is all.
+    """
     low, high = np.quantile(X, [0.1, 0.9], axis=0)
-    return np.asarray(np.where(high > low, high - low, X.std(axis=0)))
+    own_low, own_high = np.quantile(reference, [0.1, 0.9], axis=0)
+    inner = (high > low) & (own_high > own_low)
+    with np.errstate(all="ignore"):  # numbers may be as large as numbers get
+        spread = np.nan_to_num(X.std(axis=0) / reference.std(axis=0), nan=1.0, posinf=1.0)
+        ranges = np.nan_to_num(np.ptp(X, axis=0) / np.ptp(reference, axis=0), nan=1.0, posinf=1.0)
+    by_quantiles = np.divide(high - low, own_high - own_low, out=spread.copy(), where=inner)
+    values = np.maximum(_values(X), _values(reference))
+    few = values < FEW_VALUES
+    spread[values <= 2] = ranges[values <= 2]
+    both = [np.where(few, found, by_quantiles) for found in (ranges, spread)]
+    logs = np.log(np.maximum(both, 1e-300))
+    agree = np.sign(logs[0]) == np.sign(logs[1])
+    least = np.where(np.abs(logs[0]) < np.abs(logs[1]), logs[0], logs[1])
+    return np.asarray(np.exp(np.where(agree, least, 0.0)))
+
+
+def _values(X: np.ndarray) -> np.ndarray:
+    """Count the different values of each column."""
+    ordered = np.sort(X, axis=0)
+    return np.asarray((ordered[1:] != ordered[:-1]).sum(axis=0) + 1)
 
 
 def noisier(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
@@ -129,4 +170,5 @@ def elsewhere(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
     apart[live] = np.abs(X.mean(axis=0) - reference.mean(axis=0))[live] / sd[live]
     bound = 0.3 + np.sqrt(2 * np.log(max(int(live.sum()), 2))) * noise * 1.5
     far = np.flatnonzero(apart > bound)
+    far = far[np.argsort(-apart[far], kind="stable")]
     return ColumnFinding("other population", far) if len(far) else None

@@ -33,8 +33,11 @@ AHEAD, BEHIND = 4.0, 4.0
 COUNTED = 400
 SURE, UNSURE = 5.0, 3.0
 ALIKE = 0.4
-# Cases of labels that have nothing to do with the rows.
-SPECIAL = ("shuffled labels", "one label for all")
+# Kinds that others, with more parameters, say again.
+SPECIAL = {
+    "shuffled labels": ("labels unrelated",),
+    "one label for all": ("labels unrelated", "label bias"),
+}
 
 
 @dataclass(frozen=True)
@@ -206,9 +209,8 @@ def _leader(fitted: list[Hypothesis], free: float, rows: int) -> tuple[Hypothesi
     """Return the likeliest kind, and whether nothing else is nearly as likely."""
     ranked = sorted(fitted, key=lambda h: -h.fit)
     best = ranked[0]
-    others = [h for h in ranked if h.kind != best.kind]
-    if best.kind in SPECIAL:  # the other says the same with more parameters
-        others = [h for h in others if h.kind != "labels unrelated"]
+    same = (best.kind, *SPECIAL.get(best.kind, ()))
+    others = [h for h in ranked if h.kind not in same]
     tempering = min(1.0, COUNTED / rows)
     ahead = (best.fit - others[0].fit) * tempering >= AHEAD
     behind = (free - best.fit) * tempering <= BEHIND
@@ -230,14 +232,14 @@ def _columns(
     X, own = source.X, reference.X
     if look is not None:
         for find in (column_kinds.permuted, column_kinds.other_units):
-            found = find(X, own)
-            if found is None or found.repaired is None:
-                continue
-            scores = look(found.repaired)
-            again, clear = _leader(study.hypotheses(scores), study.saturated(scores), len(source.y))
-            better = again.fit > best.fit + AHEAD or best.kind == "clean"
-            if again.kind == "clean" and (better or clear):
-                return found
+            for found in find(X, own):
+                assert found.repaired is not None
+                scores = look(found.repaired)
+                free = study.saturated(scores)
+                again, clear = _leader(study.hypotheses(scores), free, len(source.y))
+                better = again.fit > best.fit + AHEAD or best.kind == "clean"
+                if again.kind == "clean" and (better or clear):
+                    return found
     noisier = column_kinds.noisier(X, own)
     if noisier is not None and best.kind in ("clean", "noisy labels", "shuffled labels"):
         return noisier
@@ -256,7 +258,7 @@ class _Classes:
         self.own_X = reference.X[known]
         self.own_y = np.searchsorted(classes, reference.y)[known]
         k = len(classes)
-        self.usual = (np.bincount(self.own_y, minlength=k) + 1.0) / (len(self.own_y) + k)
+        self.usual = np.bincount(self.own_y, minlength=k)
         self.agreement = (
             float(np.mean(source.scores.argmax(axis=1) == self.y)),
             float(np.mean(self.held_out.argmax(axis=1) == self.own_y)),

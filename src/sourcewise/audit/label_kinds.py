@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.special import gammaln
 
 NOISE = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7)
 # Beside another mistake, as much noise as careful people make.
@@ -63,13 +64,13 @@ def _tempered(p: np.ndarray, heat: float, doubt: float) -> np.ndarray:
 
 
 def hypotheses(p: np.ndarray, y: np.ndarray, usual: np.ndarray) -> list[Hypothesis]:
-    """All kinds, fitted to labels ``y``; ``usual`` are the reference's shares of the classes."""
+    """All kinds, fitted to labels ``y``; ``usual`` counts the reference's labels of each class."""
     n, k = p.shape
     each = 0.5 * np.log(max(n, 2))
     found = [Hypothesis("clean", _fit(p, y, np.eye(k)))]
     found.append(_best("noisy labels", p, y, _noises(k), each))
     own = np.bincount(y, minlength=k) / n
-    found.append(Hypothesis("shuffled labels", _fit(p, y, np.tile(usual, (k, 1)))))
+    found.append(Hypothesis("shuffled labels", _like_the_reference(y, usual)))
     constant = np.maximum(own, LEAST / k)
     free = _fit(p, y, np.tile(constant / constant.sum(), (k, 1))) - (k - 1) * each
     found.append(Hypothesis("labels unrelated", free))
@@ -77,6 +78,18 @@ def hypotheses(p: np.ndarray, y: np.ndarray, usual: np.ndarray) -> list[Hypothes
     found += _permutations(p, y, each)
     found += _missing_classes(p, y, own, each)
     return found
+
+
+def _like_the_reference(y: np.ndarray, usual: np.ndarray) -> float:
+    """Log-likelihood of labels drawn as the reference's were, whose shares its rows only estimate.
+
+    By the Dirichlet-multinomial distribution: a table of confusion with the reference's own shares
+    would take the chance in these for a difference.
+    """
+    prior = usual + 1.0
+    both = prior + np.bincount(y, minlength=len(usual))
+    fit = (gammaln(both) - gammaln(prior)).sum() + gammaln(prior.sum()) - gammaln(both.sum())
+    return float(fit)
 
 
 def saturated(p: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:

@@ -231,7 +231,10 @@ class Wording:
             rows = "1 row is" if self.rows == 1 else f"{self.rows} rows are"
             return f"{rows} too few for a guess: {facts}."
         if columns is not None:
-            return f"Its columns differ from yours, and its labels do not fit either: {facts}."
+            return (
+                f"Its columns differ from yours (most: {self._columns()[0]}), and that alone does "
+                f"not explain it: {facts}."
+            )
         if own.sureness > 5.0 and own.likeness < 0.4:
             return (
                 f"Its labels follow its columns, but by another rule than yours: {facts}. Columns "
