@@ -8,9 +8,10 @@ from types import NoneType
 import numpy as np
 import pytest
 
-from sourcewise import SourceReport, SourceWeightedRegressor
+from sourcewise import SourceReport, SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
+from sourcewise.datasets import vendor_digits
 from sourcewise.report.reasons import LABELS, MODEL
 
 
@@ -64,6 +65,7 @@ def test_frame_has_a_row_per_source():
         "rows",
         "reason",
         "copies",
+        "missed",
     ]
     assert frame["source"].tolist() == ["gold", "vendor-7", "scraped"]
     assert frame["rows"].tolist() == [60, 1060, 2060]
@@ -214,3 +216,26 @@ def test_report_of_a_fitted_model():
     assert report.trade_off == model.trade_off_
     assert report.cutoff == model.cutoff_
     assert strict(report.to_json()) == report.to_dict()
+
+
+def test_agreement_comes_with_what_would_have_been_missed():
+    digits = vendor_digits()
+    model = SourceWeightedClassifier(reference="gold", random_state=0)
+    report = model.fit(digits.X, digits.y, sources=digits.vendor).report()
+    known = {row.source: row.missed for row in report.sources}
+    assert known.pop("gold") is None
+    assert all(0.0 < share <= 1.0 for share in known.values())
+    assert "agrees: no difference found; up to about" in str(report)
+    assert "random labels could be missed." in report.to_html()
+
+
+def test_what_is_missed_grows_with_noise_and_with_the_cut_off():
+    def missed(cutoff, error):
+        given = {"cutoff": cutoff, "standard_errors": np.array([0.0, error, error])}
+        return make_report(**given).sources[1].missed
+
+    assert missed(np.inf, 0.01) == pytest.approx(0.14)
+    assert missed(np.inf, 0.02) == pytest.approx(0.28)
+    assert missed(0.1, 0.01) == pytest.approx(0.54)
+    assert missed(np.inf, 0.2) == 1.0
+    assert make_report().sources[0].missed is None

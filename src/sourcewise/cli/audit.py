@@ -130,7 +130,14 @@ def in_words(result: Audit) -> str:
     """Lay the result out for a terminal of 80 columns."""
     first = [line for sentence in result.leaks for line in (wrapped(sentence, ""), "")]
     return "\n".join(
-        [*first, str(result.verdict), "", str(result.report), "", *expected_errors(result)]
+        [
+            *first,
+            wrapped(str(result.verdict), ""),
+            "",
+            str(result.report),
+            "",
+            *expected_errors(result),
+        ]
     )
 
 

@@ -12,7 +12,7 @@ from sourcewise import save
 from sourcewise.audit import fit_table
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
-from sourcewise.cli.notes import table_notes
+from sourcewise.cli.notes import table_notes, wrapped
 from sourcewise.cli.on_cluster import fit_on_cluster, on_cluster, sources_on_cluster
 from sourcewise.cli.output import check_output, outputs, print_json, source_weights, weights_csv
 from sourcewise.cli.progress_lines import progress_of_cluster
@@ -86,7 +86,8 @@ def fit(
         )
     elif not quiet:
         notes = table_notes(model)
-        print("\n".join([str(verdict(report)), "", str(report), "", *notes, f"Model: {output}"]))
+        said = wrapped(str(verdict(report)), "")
+        print("\n".join([said, "", str(report), "", *notes, f"Model: {output}"]))
         if output.suffix != ".skops":
             print(NOT_BY_NAME)
         if weights is not None:

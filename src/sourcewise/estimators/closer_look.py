@@ -87,8 +87,9 @@ def look_closer(
     """Look at the sources by fold models of the reference, whose regularisation is ``setting``.
 
     Nothing was found against those at the positions ``quiet``: of others it is no news that their
-    numbers scatter. A row of a source is looked at by a model that has
-    not seen one of the folds, drawn at random, as each trusted row is.
+    numbers scatter, nor that rows which count for little lie where no trusted row does. A row of
+    a source is looked at by a model that has not seen one of the folds, drawn at random, as each
+    trusted row is.
     """
     data, folds = pool.data, pool.folds
     k, fold = folds.n_folds, folds.folds[0]
@@ -130,7 +131,7 @@ def look_closer(
     return CloserLook(
         [one for one in suspicions if one.source not in noted],
         scattered,
-        found.unchecked(of_row, others),
+        found.unchecked(of_row, quiet),
         found.power(of_row, others, own_losses, _wrong_losses(pool, own_said), level, pool.seed),
     )
 
@@ -207,9 +208,11 @@ class Regions:
         return cls(search.predict(own), search.predict(others), columns)
 
     def unchecked(
-        self, of_row: np.ndarray, sources: list[int]
+        self, of_row: np.ndarray, sources: Sequence[int]
     ) -> list[tuple[float, int, tuple[tuple[int, bool], ...]]]:
-        """Regions with too few trusted rows."""
+        """Regions with too few trusted rows, for these sources."""
+        if not len(sources):
+            return []
         n = len(self.columns)
         counts = np.array([np.bincount(self.others[of_row == i], minlength=n) for i in sources])
         shares = np.mean(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), axis=0)

@@ -44,15 +44,17 @@ class CopyRule:
         A row this near to a trusted one is a copy of it.
     usual : float
         Share of trusted rows that are as near to another: so many copies are coincidences.
-    exact : bool
-        Whether a row that equals a trusted one is that row: no trusted row equals another, and at
-        least two columns hold real numbers, hardly any of them twice.
+    distinct, exact : bool
+        Whether no trusted row equals another; and whether a row that equals a trusted one is that
+        row, however few such rows there are: at least two columns hold real numbers, hardly any of
+        them twice.
     """
 
     features: FeatureMap
     reference: Any
     radius: float
     usual: float
+    distinct: bool = False
     exact: bool = False
 
     @classmethod
@@ -72,8 +74,9 @@ class CopyRule:
         allowed = np.sort(nearest)[int(choices.copy_twins * len(nearest))]
         radius = min(choices.copy_radius * float(np.median(nearest)), float(allowed) * (1 - 1e-9))
         usual = max(float(np.mean(nearest <= radius)), 1.0 / len(nearest))
-        exact = bool((nearest > 0.0).all()) and _real_columns(reference) >= 2
-        return cls(features, reference, radius, usual, exact)
+        distinct = bool((nearest > 0.0).all())
+        exact = distinct and _real_columns(reference) >= 2
+        return cls(features, reference, radius, usual, distinct, exact)
 
     def __call__(self, X: Any) -> np.ndarray:
         """Say of each row whether it is a copy."""
@@ -86,7 +89,7 @@ class CopyRule:
         -------
         copied : bool array of shape (n_rows,)
         same : int array of shape (n_rows,)
-            Which trusted row it equals; -1 for none, or where that may be chance.
+            Which trusted row it equals; -1 for none, or where several trusted rows are equal.
         """
         found, same = np.zeros(X.shape[0], dtype=bool), np.full(X.shape[0], -1)
         positions = np.flatnonzero(wanted)
@@ -94,7 +97,7 @@ class CopyRule:
             some = positions[start : start + BLOCK]
             distance, nearest = self._nearest(X[some])
             found[some] = distance <= self.radius
-            if self.exact:
+            if self.distinct:
                 same[some] = np.where(distance == 0.0, nearest, -1)
         return found, same
 

@@ -37,7 +37,7 @@ from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.scaling import learn_map
 from sourcewise.estimators.transaction import forget_fit
 from sourcewise.estimators.wrapped import EstimatorFamily
-from sourcewise.report.notes import NO_NUMBERS, TWINS
+from sourcewise.report.notes import NO_NUMBERS, TWINS, more_than_chance
 
 
 class SourceInput(BaseEstimator):
@@ -129,7 +129,7 @@ class SourceInput(BaseEstimator):
             return rows
         copied, same = rule.among(X, ~trusted)
         labels = None
-        if rule.exact:
+        if rule.distinct:
             labels = relabelled(
                 same,
                 rows.y,
@@ -140,6 +140,10 @@ class SourceInput(BaseEstimator):
             )
         copied = keep_one(copied, rows.codes, len(names))
         counts = np.bincount(rows.codes[copied], minlength=len(names))
+        if labels is not None and not rule.exact:  # equal rows are told where there are many
+            others = np.bincount(rows.codes[~copied], minlength=len(names))
+            many = more_than_chance(counts, others, rule.usual, int(trusted.sum()))
+            labels[~many, :2] = 0.0
         self._set_copies(counts, by_chance=rule.usual, labels=labels)
         return rows.take(np.flatnonzero(~copied)) if copied.any() else rows
 

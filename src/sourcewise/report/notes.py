@@ -31,8 +31,8 @@ SCATTERED = (
     "harm."
 )
 UNCHECKED_REGION = (
-    "Of the sources' rows, {share:.0%} lie in a region ({where}) with {rows}: nobody checked what "
-    "the sources say there."
+    "Of the rows of sources that nothing was found against, {share:.0%} lie in a region ({where}) "
+    "with {rows}: nobody checked what the sources say there."
 )
 MORE = "The same holds for {more}."
 NAMED = 5

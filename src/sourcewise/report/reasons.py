@@ -117,6 +117,23 @@ def _reason(
     return AGREES
 
 
+def missed_shares(
+    discrepancies: Discrepancies, reference_gain: float, expected_errors: np.ndarray, cutoff: float
+) -> np.ndarray:
+    """Share of each source's labels that may be random without being noticed, about.
+
+    All of them cost the reference's model ``reference_gain``, and so many as much less. They are
+    noticed, with power 0.8, where that is beyond noise and beyond the cut-off.
+    """
+    errors = np.maximum(discrepancies.standard_errors, expected_errors)
+    needed = DETECTABLE * errors
+    if np.isfinite(cutoff):
+        needed = np.maximum(needed, cutoff + (DETECTABLE - DOUBT) * errors)
+    if not reference_gain > 0:
+        return np.ones(len(errors))
+    return np.asarray(np.minimum(needed / reference_gain, 1.0))
+
+
 def survives(p_values: np.ndarray, level: float = LEVEL) -> np.ndarray:
     """Benjamini and Hochberg's step-up rule: which p-values count among many."""
     n = len(p_values)

@@ -18,7 +18,16 @@ from sourcewise.core.bound import GeneralizationBound
 from sourcewise.core.discrepancy import Discrepancies, Witness
 from sourcewise.extras import how_to_install
 from sourcewise.files import write_atomically
-from sourcewise.report.reasons import DIFFERS, FOUND, REFERENCE, SHORT, UNTOLD, reasons
+from sourcewise.report.reasons import (
+    AGREES,
+    DIFFERS,
+    FOUND,
+    REFERENCE,
+    SHORT,
+    UNTOLD,
+    missed_shares,
+    reasons,
+)
 
 # Of more sources than the first, a terminal is shown as many as the second.
 MOST_SHOWN, WORST = 41, 20
@@ -28,6 +37,7 @@ SCALED = {
     "keep": "Features keep their proportions (scaling).",
 }
 NO_HARM = "differs, no harm: p tells its rows from yours, a model is not hurt by them."
+MISSED = "agrees: no difference found; up to about {share} random labels could be missed."
 
 WIDTH = 79
 PANDAS_MISSING = "to_frame needs pandas: {how}."
@@ -45,6 +55,7 @@ class SourceRow:
     rows: int
     reason: str
     copies: int | None = None  # rows left out because they repeat trusted ones; None: not sought
+    missed: float | None = None  # share of its labels that may be random unnoticed, about
 
 
 @dataclass(frozen=True)
@@ -143,6 +154,7 @@ class SourceReport:
         notes: tuple[str, ...] = (),
     ) -> SourceReport:
         """Assemble the table from fitted attributes."""
+        missed = missed_shares(discrepancies, reference_gain, expected_errors, cutoff)
         columns = zip(
             names,
             weights.tolist(),
@@ -152,6 +164,7 @@ class SourceReport:
             rows.tolist(),
             reasons(discrepancies, reference, reference_gain, expected_errors, cutoff),
             [None] * len(names) if copies is None else copies.tolist(),
+            [None if i == reference else share for i, share in enumerate(missed.tolist())],
             strict=True,
         )
         table = tuple(SourceRow(*values) for values in columns)
@@ -245,6 +258,7 @@ class SourceReport:
             lines.append(self._others(order[len(shown) :]))
         if any(row.reason == DIFFERS for row in self.sources):
             lines.append(NO_HARM)
+        lines += self._missed()
         lines.append(self._rule())
         if self.scaling:
             lines.append(SCALED[self.scaling])
@@ -253,9 +267,18 @@ class SourceReport:
     def _others(self, positions: list[int]) -> str:
         """Count the sources that are not shown."""
         counts = Counter(SHORT[self.sources[i].reason] for i in positions)
-        kinds = ", ".join(f"{number:,} {reason}" for reason, number in counts.most_common())
+        kinds = ", ".join(f"{number:,} {reason!r}" for reason, number in counts.most_common())
         text = f"... and {len(positions):,} more of {len(self.sources) - 1:,} sources: {kinds}"
         return textwrap.fill(text, 79, subsequent_indent="  ")
+
+    def _missed(self) -> list[str]:
+        """Say what would have gone unnoticed in the sources that agree."""
+        shares = [row.missed for row in self.sources if row.reason == AGREES and row.missed]
+        if not shares:
+            return []
+        low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
+        share = low if low == high else f"{low} (in small sources {high})"
+        return _wrapped(MISSED.format(share=share))
 
     def _rule(self) -> str:
         """Say in a line of 80 columns which sources count."""

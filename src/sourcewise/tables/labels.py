@@ -15,8 +15,8 @@ from sourcewise.tables.request import TableRequest
 from sourcewise.tables.values import as_text, column_kind, numbers_in_text
 
 LABEL_MISSING = (
-    "Source {source!r} has no label in {rows} (row {row} of column {column!r}{first}); fill it "
-    "in, or leave such rows out with --skip-bad-rows."
+    "Source {source!r} has no label in {rows} (row {row} of column {column!r}{first}; empty cells, "
+    "NA, N/A, NaN and null count as none); fill it in, or leave such rows out with --skip-bad-rows."
 )
 LABEL_INFINITE = (
     "Source {source!r} has an infinite label (row {row}, column {column!r}); correct it, or leave "
@@ -27,7 +27,7 @@ LABEL_TOO_LARGE = (
 )
 LABEL_UNKNOWN = (
     "Source {source!r} has the label {label!r}, which the reference {reference!r} never shows (row "
-    "{row}); add trusted rows with that label, or leave such rows out with --skip-bad-rows."
+    "{row}){hint}; add trusted rows with that label, or leave such rows out with --skip-bad-rows."
 )
 LABEL_TYPES_DIFFER = (
     "Column {column!r} holds {first} in {path} and {second} in {other}; make them the same."
@@ -182,7 +182,21 @@ def _check_known(
     if not skip:
         raise ValueError(
             LABEL_UNKNOWN.format(
-                source=names[codes[row]], label=label, reference=names[0], row=row + 1
+                source=names[codes[row]],
+                label=label,
+                reference=names[0],
+                row=row + 1,
+                hint=_almost(label, classes.tolist()),
             )
         )
     bad.add(unknown, bad_rows.UNKNOWN_LABEL, y)
+
+
+def _almost(label: Any, classes: list[Any]) -> str:
+    """Name the class that a label is but for capitals and spaces."""
+
+    def bare(text: Any) -> str:
+        return "".join(str(text).split()).casefold()
+
+    same = [known for known in classes if bare(known) == bare(label)]
+    return f", where it has {same[0]!r}" if same else ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sourcewise.files import natural
+from sourcewise.tables.csv_numbers import delimiter_of, with_decimal_commas
 from sourcewise.tables.values import NUMBER, as_arrow
 
 NO_PATH = "There is no file or folder {path}."
@@ -42,7 +43,10 @@ MIXED_TYPES = (
     "rows out with --skip-bad-rows, the column with --drop, or take it as categories with "
     "--categories."
 )
-
+MIXED_LABELS = (
+    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, or leave such "
+    "rows out with --skip-bad-rows."
+)
 MIXED_DATES = (
     "Column {name!r} holds dates, but {value!r} in row {row}; correct it, leave such rows out with "
     "--skip-bad-rows, or the column with --drop."
@@ -58,7 +62,6 @@ BATCH_ROWS = 32_768
 SMALL = 200_000_000
 # A column of text is taken for numbers with mistakes in it if this many values are numbers.
 MOSTLY_NUMBERS = 0.8
-DELIMITERS = ",;\t|"
 
 
 class Table:
@@ -132,10 +135,8 @@ class CsvTable(FrameTable):
         import pyarrow as pa
         from pyarrow import csv
 
-        header = _check_text(path)
-        delimiter = max(DELIMITERS, key=header.count)
-        if delimiter not in header:
-            delimiter = ","
+        first = _check_text(path)
+        delimiter, before = delimiter_of(first)
         unreadable: list[Any] = []
 
         def skip(row: Any) -> str:
@@ -147,7 +148,8 @@ class CsvTable(FrameTable):
                 path,
                 # A piece of a wide table should hold many of its long lines.
                 read_options=csv.ReadOptions(
-                    block_size=max(1 << 20, min(256 * len(header), 1 << 28))
+                    block_size=max(1 << 20, min(256 * len(first[before]), 1 << 28)),
+                    skip_rows=before,
                 ),
                 parse_options=csv.ParseOptions(
                     delimiter=delimiter,
@@ -163,6 +165,8 @@ class CsvTable(FrameTable):
             raise
         except pa.ArrowException as error:
             raise ValueError(_csv_problem(path, str(error))) from error
+        if delimiter == ";":
+            content = with_decimal_commas(content, as_text)
         super().__init__(content, path)
         self.unreadable = len(unreadable)
 
@@ -299,41 +303,40 @@ def mixed(values: Any, least: float | None = None) -> bool:
 
 
 def check_mixed(name: str, values: Any) -> None:
-    """Refuse a column of text in which most cells, but not all, are numbers."""
+    """Refuse labels of which most, but not all, are numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if text and mixed(values):
         row = pc.index(pc.match_substring_regex(values, NUMBER), False).as_py()
-        refuse_mixed(name, values, row)
+        refuse_mixed(name, values, row, MIXED_LABELS)
 
 
-def refuse_mixed(name: str, values: Any, row: int, *, dates: bool = False) -> None:
+def refuse_mixed(name: str, values: Any, row: int, message: str = MIXED_TYPES) -> None:
     """Name a cell that is not what its column holds otherwise."""
-    message = MIXED_DATES if dates else MIXED_TYPES
     raise ValueError(message.format(name=name, row=row + 1, value=values[row].as_py()))
 
 
 _OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def _check_text(path: Path) -> str:
-    """Return the header line; all of the file must be UTF-8."""
+def _check_text(path: Path) -> list[str]:
+    """Return the first two lines; all of the file must be UTF-8."""
     import pyarrow as pa
 
     decoder = codecs.getincrementaldecoder("utf-8")()
-    header, lines = "", 1
+    start, lines = "", 1
     try:
         with pa.input_stream(str(path), compression="detect") as stream:
             while True:
                 chunk = stream.read(1 << 20)
                 text = decoder.decode(chunk, final=not chunk)
-                if lines == 1:
-                    header += text.partition("\n")[0]
+                if lines <= 2:
+                    start += "\n".join(text.split("\n", 2)[:2])
                 lines += text.count("\n")
                 if not chunk:
-                    return header.lstrip("\ufeff").strip("\r")
+                    return [*start.lstrip("\ufeff").split("\n"), ""][:2]
     except UnicodeDecodeError as error:
         line = lines + bytes(error.object[: error.start]).count(b"\n")
         raise ValueError(NOT_UTF8.format(path=path, line=line)) from None
@@ -353,13 +356,13 @@ def _first_ragged(path: Path, expected: int) -> int | None:
     import csv
 
     with path.open(newline="", encoding="utf-8-sig", errors="replace") as file:
-        header = file.readline()
-        delimiter = max(DELIMITERS, key=header.count)
-        file.seek(0)
-        reader = csv.reader(file, delimiter=delimiter if delimiter in header else ",")
+        delimiter, before = delimiter_of([file.readline()])
+        if not before:
+            file.seek(0)
+        reader = csv.reader(file, delimiter=delimiter)
         for cells in reader:
             if cells and len(cells) != expected:
-                return reader.line_num
+                return reader.line_num + before
     return None
 
 

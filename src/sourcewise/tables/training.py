@@ -20,7 +20,13 @@ from sourcewise.tables import bad_rows, dates
 from sourcewise.tables.bad_rows import BadRows, SkippedRows
 from sourcewise.tables.labels import read_labels
 from sourcewise.tables.preprocessing import TablePreprocessor
-from sourcewise.tables.reading import Table, open_table, refuse_mixed
+from sourcewise.tables.reading import (
+    MIXED_DATES,
+    MIXED_TYPES,
+    Table,
+    open_table,
+    refuse_mixed,
+)
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.values import as_text, column_kind
 
@@ -42,7 +48,10 @@ NO_OTHER_SOURCE = (
     "Column {column!r} names no source besides the reference {reference!r}; there is nothing to "
     "compare."
 )
-SOURCE_MISSING = "Row {row} has no source (column {column!r} is empty); name every row's source."
+SOURCE_MISSING = (
+    "Row {row} has no source (column {column!r} is empty, or holds NA or null); name every row's "
+    "source, or leave such rows out with --skip-bad-rows."
+)
 SOURCE_ONE_ROW = (
     "Source {source!r} has one row, from which nothing can be concluded{more}; add rows, or pass "
     "--min-rows 2 to leave such sources out."
@@ -240,7 +249,8 @@ def _find_bad_values(
         if not wrong.any():
             continue
         if not request.skip_bad_rows:
-            refuse_mixed(name, values, int(np.flatnonzero(wrong)[0]), dates=bool(order))
+            message = MIXED_DATES if order else MIXED_TYPES
+            refuse_mixed(name, values, int(np.flatnonzero(wrong)[0]), message)
         bad.add(wrong, why, values)
     return numbers
 

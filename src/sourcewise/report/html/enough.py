@@ -44,19 +44,23 @@ def enough(report: SourceReport) -> Enough:
         )
         return Enough(opinion, note, tiles)
     tiles.append(
-        (percent(found.detectable_share, 0), "of a source's labels must be random to get noticed")
+        (
+            percent(found.detectable_share, 0),
+            "of a source's labels must be random to be proven so",
+        )
     )
+    limited = not math.isfinite(found.rows_to_halve)
+    why = "many have too few rows of their own" if limited else "more trusted rows would help"
     opinion = (
         "It is large enough to find those sources that would do harm."
         if found.detectable_discrepancy <= report.cutoff
-        else "Sources that are bad enough to be set aside may still go unnoticed: more trusted "
-        "rows would help."
+        else f"Sources that are bad enough to be set aside may still go unnoticed: {why}."
     )
     note = (
-        f"With {rows}, a typical source of {typical} is found four times out of five if "
-        f"{percent(found.detectable_share, 0)} of its labels are random."
+        f"With {rows}, a typical source of {typical} is proven to differ four times "
+        f"out of five if {percent(found.detectable_share, 0)} of its labels are random."
     )
-    if math.isfinite(found.rows_to_halve):
+    if not limited:
         tiles.append((count(found.rows_to_halve), "more trusted rows would halve that"))
     else:
         note += " No number of trusted rows would halve that: the sources are too small."

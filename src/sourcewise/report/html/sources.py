@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sourcewise.report.html.groups import GROUPS, STYLES, Group
-from sourcewise.report.html.numbers import nice_ceiling, part
+from sourcewise.report.html.numbers import nice_ceiling, part, percent
+from sourcewise.report.reasons import AGREES
 from sourcewise.report.source_report import SourceReport, SourceRow
 
 # Of the sources that disagree, and of all others: more would make the page too large.
@@ -18,6 +19,8 @@ MOST_SEEN, MOST_OPEN = 10, 10
 # From so many sources on it is worth searching.
 SEARCHED = 6
 Z = 1.959964
+# A source in which so large a share of random labels would be missed is not said to agree.
+MUCH, NOTHING_FOUND = 0.5, "no difference found"
 
 
 @dataclass(frozen=True)
@@ -115,13 +118,15 @@ def sources(report: SourceReport, groups: list[str], unused: list[int], cards: A
         row, card = report.sources[i], cards.get(i)
         group = STYLES[groups[i]]
         label = "agrees, but hardly counts" if i in unused else group.one
+        if row.reason == AGREES and (row.missed or 0.0) > MUCH:
+            label = NOTHING_FOUND
         told = row.reason == group.told
         low, high = (part(v, farthest) for v in _interval(row))
         return Line(
             i,
             row,
             label if card is None else card.kind,
-            card.why if card is not None else "" if told else row.reason,
+            card.why if card is not None else _missed(row) if told else row.reason,
             card is not None,
             part(row.rows, longest),
             part(row.weight, heaviest),
@@ -144,6 +149,13 @@ def sources(report: SourceReport, groups: list[str], unused: list[int], cards: A
     total = sum(table.size for table in tables)
     hidden = total - sum(len(table.lines) for table in tables)
     return Sources(tables, total, hidden, total >= SEARCHED, MOST_SEEN)
+
+
+def _missed(row: SourceRow) -> str:
+    """Say what would have gone unnoticed."""
+    if row.missed is None or row.reason != AGREES:
+        return ""
+    return f"Up to about {percent(row.missed, 0)} random labels could be missed."
 
 
 def _interval(row: SourceRow) -> tuple[float, float]:
