@@ -128,3 +128,15 @@ def test_a_source_whose_rows_are_all_in_one_region_agrees_nowhere_else():
     wrong = np.ones(100), (rng.random(200) < 0.1).astype(float)
     found = _suspicions(regions, [1], np.ones(100, dtype=int), wrong, wrong, level=0.05)
     assert found == []
+
+
+def test_trusted_rows_that_a_source_labelled_are_known_though_numbers_are_rounded():
+    """Of whole numbers two rows may be equal by chance, but not fifty of them."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 12, (520, 8)).astype(float)
+    y = 1000.0 * X[:, 0] + rng.normal(size=520)
+    X[150:200], y[150:200] = X[:50], y[:50] + 12_345.0
+    names = np.repeat(["gold", "north", "south"], [120, 200, 200])
+    model = sw.SourceWeightedRegressor(reference="gold", random_state=0).fit(X, y, sources=names)
+    (said,) = [note for note in model.report().notes if "labelled 50 of your trusted" in note]
+    assert said.startswith("'north'") and "+12,300" in said

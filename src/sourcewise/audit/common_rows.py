@@ -42,7 +42,8 @@ class CommonRows:
         verb = "differs" if self.differ == 1 else "differ"
         return (
             f"It labelled {rows} itself: {self.differ} ({self.share}) {verb} by more than half a "
-            f"standard deviation of your labels, the mean difference is {self.mean:+.3g}."
+            f"standard deviation of your labels, the mean difference is "
+            f"{float(f'{self.mean:.3g}'):+,.10g}."
         )
 
     @property

@@ -212,7 +212,7 @@ class Wording:
 
     def _label_shift(self) -> str:
         side = "above" if self._amount > 0 else "below"
-        size = f"{abs(self._amount):.3g}"
+        size = f"{float(f'{abs(self._amount):.3g}'):,.10g}"
         return f"Its labels lie {size} {side} what the model expects; moved, they fit."
 
     def _cannot_tell(self) -> str:

@@ -193,7 +193,7 @@ def _how(rows: int, differ: int, mean: float) -> str:
     verb = "differs" if differ == 1 else "differ"
     return (
         f": {differ} ({share}) {verb} by more than half a standard deviation of your labels, the "
-        f"mean difference is {mean:+.3g}"
+        f"mean difference is {float(f'{mean:.3g}'):+,.10g}"
     )
 
 
