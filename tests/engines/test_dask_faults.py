@@ -133,6 +133,36 @@ def test_a_fit_whose_workers_are_all_lost_goes_on_elsewhere(cluster, folder, at_
     assert not list((tmp_path / "found" / "sums").iterdir())  # it is done
 
 
+class Unanswering:
+    """A client whose workers are lost when results have been announced and not yet fetched."""
+
+    def __init__(self, workers):
+        self.workers, self.asked = workers, []
+
+    def nthreads(self):
+        return self.workers
+
+    def sync(self, function, callback_timeout):
+        self.asked.append(callback_timeout)
+        if len(self.asked) < 3:
+            raise TimeoutError
+        return ["found"]
+
+
+def test_results_that_are_lost_before_they_are_fetched_are_waited_for_while_there_are_workers():
+    class Made:
+        status = "pending"
+
+    client = Unanswering({"tcp://127.0.0.1:1": 1})
+    assert Runner(client)._results([Made()]) == ["found"]
+    assert client.asked == [running.FETCHING * k for k in (1, 2, 4)]
+    with pytest.raises(ClusterLost):
+        Runner(Unanswering({}), patience=0.0)._results([Made()])
+    Made.status = "error"  # a task of ours that took too long
+    with pytest.raises(TimeoutError):
+        Runner(Unanswering({}), patience=0.0)._results([Made()])
+
+
 def test_a_stopped_fit_repeats_no_pass(cluster, folder, at_phase, tmp_path, monkeypatch):
     quiet = fit(folder, cluster)
     passes = []

@@ -18,6 +18,7 @@ from sourcewise.engines.dask.messages import (
 )
 
 TICK = 1.0  # seconds between looks at who is still there
+FETCHING = 10.0  # seconds for results to arrive, before looking whether anybody is there
 PATIENCE = 30.0  # seconds to wait for a first worker to come back when all are lost
 
 
@@ -112,13 +113,32 @@ class Runner:
             while running:
                 done = _next(results)
                 with self._explained():
-                    found = self.client.gather(done) if done else []
+                    found = self._results(done) if done else []
                 for future, value in zip(done, found, strict=True):
                     yield running.pop(future), value
                 self.threads  # noqa: B018 (says so if there are no workers any more)
         finally:
             for future in running:
                 future.release()
+
+    def _results(self, done: list[Any]) -> Any:
+        """Fetch results that were there: who holds them may be lost meanwhile, with all others.
+
+        They are then made again by other workers, if any come; without any, this says so.
+        """
+
+        async def fetched() -> Any:
+            return await self.client.gather(done, asynchronous=True)
+
+        seconds = FETCHING
+        while True:
+            try:
+                return self.client.sync(fetched, callback_timeout=seconds)
+            except TimeoutError:
+                if any(future.status == "error" for future in done):
+                    raise
+            self.threads  # noqa: B018 (says so if there are no workers any more)
+            seconds *= 2
 
     def _at_home(self, group: int) -> dict[str, Any]:
         """Where a group's tasks go: where it was, or to who has the least if that is lost."""
