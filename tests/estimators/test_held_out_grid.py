@@ -8,6 +8,7 @@ import pytest
 import sourcewise as sw
 from sourcewise.core import choices
 from sourcewise.core.discrepancy.methods import measure
+from sourcewise.estimators import selection
 from sourcewise.estimators.selection import choose_local_setting, select
 
 
@@ -40,6 +41,23 @@ def test_giving_up_changes_next_to_nothing(monkeypatch):
     assert not np.isnan(whole.selection_.losses).any()
     np.testing.assert_allclose(found.selection_.mixture, whole.selection_.mixture, atol=5e-3)
     np.testing.assert_allclose(found.source_weights_, whole.source_weights_, atol=5e-3)
+
+
+def test_a_trade_off_that_ends_at_the_reference_alone_is_judged_by_it(
+    monkeypatch,
+):
+    """All folds speak for the clean sources, so that the reference alone would be given up."""
+    pool, measured = prepared(n_bad=0)
+    trade_offs = pool.choices.trade_offs
+    plain, _ = select(pool, measured, trade_offs)
+    assert np.isnan(plain.losses[np.argmin(trade_offs)]).any()
+    assert np.argmax(plain.mixture.sum(axis=1)) != np.argmin(trade_offs)
+    in_the_end = np.ones(len(trade_offs), dtype=bool)
+    monkeypatch.setattr(selection, "leave_reference_alone", lambda *_: in_the_end)
+    found, _ = select(pool, measured, trade_offs)
+    np.testing.assert_array_equal(found.losses, np.tile(found.losses[0], (len(trade_offs), 1)))
+    assert np.isfinite(found.losses).sum() > np.isfinite(plain.losses[np.argmin(trade_offs)]).sum()
+    assert found.mixture.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("n_bad", [3, 7])  # of seven: only the reference is looked at to the end

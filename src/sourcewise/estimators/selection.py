@@ -131,15 +131,17 @@ def select_pairs(
     problems, same = candidates(pool, measured, trade_offs)
     which = same.reshape(len(pool.folds.held_out), -1)
     averaged = pool.choices.averaged and len(trade_offs) > 1
+    if averaged:
+        # Without a fold a trade-off may let in what it keeps out in the end. What is best for such
+        # sources, to know nothing, say, because their targets are in other units, is not best then.
+        # Known before the walk: the reference alone is not given up for what nobody will use.
+        left_alone = leave_reference_alone(pool, measured, trade_offs)
+        which[:, left_alone] = which[:, np.argmin(trade_offs)][:, None]
     grid = HeldOutGrid(pool, problems, which, trade_offs, give_up=averaged)
     _walk(grid, alone)
     losses = grid.mean_losses()
     best = _lowest(losses)
     if averaged:
-        # Without a fold a trade-off may let in what it keeps out in the end. What is best for such
-        # sources, to know nothing, say, because their targets are in other units, is not best then.
-        left_alone = leave_reference_alone(pool, measured, trade_offs)
-        which[:, left_alone] = which[:, np.argmin(trade_offs)][:, None]
         mixture = mix_models(grid, likelihood_size(pool, grid.row_losses(*best)))
     else:
         mixture = np.zeros(losses.shape)
