@@ -74,6 +74,7 @@ THROUGH_CALLERS = {
     "report.html.sources": "report/test_page.py",
     "report.html.trust_path": "report/test_page.py",
     "tables.bad_rows": "tables/test_bad_rows.py",
+    "tables.csv_numbers": "tables/test_csv_numbers.py",
     "tables.labels": "tables/test_training.py",
     "tables.rules": "tables/test_preprocessing.py",
     "tables.values": "tables/test_preprocessing.py",

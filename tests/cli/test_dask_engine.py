@@ -181,6 +181,14 @@ def told_in_memory(parquet):
     return json.loads(done.out)
 
 
+def without_regions(told):
+    """Leave out what is said of regions: they are looked at where all rows are in memory only."""
+    parts = told["reference"]["parts"]
+    assert any(part["of"] == "region" for part in parts)
+    told["reference"]["parts"] = [part for part in parts if part["of"] != "region"]
+    told["reference"]["sentence"] = told["reference"]["sentence"].partition(" Where one of ")[0]
+
+
 def assert_alike(one, other, where=""):
     """Equal, numbers up to what solvers of the same problem may differ by."""
     if isinstance(one, dict):
@@ -206,6 +214,7 @@ def test_audit_says_what_it_says_in_memory(parquet, scheduler, tmp_path, told_in
     for one in (found, told_in_memory):
         del one["made_by"]
     assert found["set_aside"]  # there are cards to compare
+    without_regions(told_in_memory)
     assert_alike(told_in_memory, found)
     assert "<html" in page.read_text()
 
@@ -225,6 +234,7 @@ def test_audit_of_numbers_whose_source_is_brought_in_pieces(
     there = json.loads(run_here("audit", tmp_path / "rows.parquet", *told, *dask).out)
     for one in (here, there):
         del one["made_by"]
+    without_regions(here)
     assert_alike(here, there)
 
 

@@ -276,9 +276,7 @@ class SourceReport:
         shares = [row.missed for row in self.sources if row.reason == AGREES and row.missed]
         if not shares:
             return []
-        low, high = f"{min(shares):.0%}", f"{max(shares):.0%}"
-        share = low if low == high else f"{low} (in small sources {high})"
-        return _wrapped(MISSED.format(share=share))
+        return _wrapped(MISSED.format(share=f"{max(shares):.0%}"))
 
     def _rule(self) -> str:
         """Say in a line of 80 columns which sources count."""
