@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.hostile.report import tables
 from benchmarks.hostile.runs import BASELINES, DEFAULT, PAPER, STRICT, all_runs, compute_left, read
 
-PUBLISHED = Path(__file__).parent / "published/runs.jsonl"
+PUBLISHED = [Path(__file__).parent / "published" / name for name in ("runs.jsonl", "rivals.jsonl")]
 METHODS = [DEFAULT, STRICT, *BASELINES, PAPER]
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--published", action="store_true", help="read what docs/hostile.md is of")
     options = parser.parse_args()
     if options.published:
-        print(tables(read(PUBLISHED)))
+        print(tables([row for path in PUBLISHED for row in read(path)]))
         return
     path = options.results / ("quick.jsonl" if options.quick else "runs.jsonl")
     if not options.report:
