@@ -120,6 +120,17 @@ def test_no_guess_from_a_handful_of_rows(task, kind, n):
     assert f"{n} rows are too few" in found["why"]
 
 
+def test_flipped_labels_are_known_where_other_columns_differ_too():
+    def flipped_elsewhere(X, y):
+        X = X.copy()
+        X[:, 7] += 40.0  # which the labels do not depend on
+        return X, np.where(y == "y", "n", "y")
+
+    found = guess(flipped_elsewhere)
+    assert found["agreement"] < 0.2
+    assert found["kind"] == "flipped labels"
+
+
 def test_every_kind_has_a_question():
     assert {kind for _, kind in CASES} <= set(QUESTIONS)
 

@@ -26,6 +26,8 @@ from sourcewise.audit.wording import CANNOT_TELL, Wording
 N_SHIFTS = 5
 # Fewer rows are no ground for a guess (`python -m benchmarks.diagnosis` shows where that begins).
 LEAST_ROWS = 30
+# How much less often than it is right on trusted rows a model may be wrong on flipped labels.
+SLACK = 0.1
 # By how much, in log-likelihood, a guess must be ahead of the next (odds of 50 to 1), and how far
 # it may be behind a table of confusion that is free.
 AHEAD, BEHIND = 4.0, 4.0
@@ -191,7 +193,8 @@ def _guess(study: Any, source: Side, reference: Side, look: Scores | None) -> Gu
         return Guess(CANNOT_TELL, best)
     own = study.own_rule(best, source.scores)
     found = _columns(study, source, reference, look, best)
-    if found is not None:
+    reverse = clear and best.kind == "flipped labels" and _reversed(study.agreement)
+    if found is not None and not (reverse and found.repaired is None):
         kind = found.kind
         if kind == "other population" and not (best.kind == "clean" and clear):
             kind = CANNOT_TELL
@@ -203,6 +206,12 @@ def _guess(study: Any, source: Side, reference: Side, look: Scores | None) -> Gu
     if best.kind == "shuffled labels" and not _would_show(study, own):
         return Guess(CANNOT_TELL, best, None, own)
     return Guess(best.kind, best, None, own)
+
+
+def _reversed(agreement: tuple[float, float]) -> bool:
+    """Whether a model is nearly as often wrong there as it is right here: no other rows do that."""
+    there, here = agreement
+    return there <= 1.0 - here + SLACK
 
 
 def _leader(fitted: list[Hypothesis], free: float, rows: int) -> tuple[Hypothesis, bool]:
