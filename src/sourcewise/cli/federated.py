@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -26,13 +27,12 @@ Project:  {folder}/pyproject.toml       what the server does; edit its configura
 Site:     {folder}/site.toml            one for each site, kept there by its owner
 Flower:   {folder}/flower/config.toml   where the SuperLink is, for flwr run
 
-Next, with Flower's own programs (between machines, with keys and certificates instead of
---insecure: docs/federated-administrator.md). At the server:
+Next (between machines, with keys and certificates instead of --insecure:
+docs/federated-administrator.md). At the server, with Flower's own programs:
   export FLWR_HOME={home} FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
   flower-superlink --insecure --host 127.0.0.1 --disable-runtime-dependency-installation
-At each site:
-  export FLWR_TELEMETRY_ENABLED=0 FLWR_DISABLE_UPDATE_CHECK=1
-  flower-supernode --insecure --superlink {address} --node-config "site='site.toml'"
+At each site, where nothing that is sent is ever run:
+  sourcewise federated site site.toml --superlink {address} --insecure
 At the server, once the sites are there:
   flwr run {folder} --stream"""
 EXAMPLE_REFERENCE = "/path/to/reference.csv"
@@ -50,6 +50,51 @@ def demo(quiet: o.Quiet = False) -> None:
         result = run_demo(Path(folder))
     if not quiet:
         print(f"\n{result}\n\nFor your own sites: sourcewise federated init DIR")
+
+
+@app.command()
+def site(
+    file: Annotated[
+        Path, typer.Argument(metavar="SITE.TOML", help="The site's own file.", show_default=False)
+    ],
+    superlink: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where the questions come from.")
+    ] = "127.0.0.1:8000",
+    root_certificates: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Of the authority that signed the server's.", show_default=False
+        ),
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="This site's private key, if nodes register.", show_default=False
+        ),
+    ] = None,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Without encryption.")] = False,
+    max_retries: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Give up after so many.", show_default="never"),
+    ] = None,
+) -> None:
+    """Answer questions about a table that stays here, as far as its owner allows.
+
+    Nothing that is sent is ever run, and no port is opened.
+    """
+    _check_flower()
+    from sourcewise.engines.flower.loopback import interruptible
+    from sourcewise.engines.flower.node import Node, SuperLink
+
+    def tell(sentence: str) -> None:
+        print("".join(c if c.isprintable() else "\ufffd" for c in sentence), flush=True)
+
+    node = Node(file, tell)
+    try:
+        with interruptible():
+            node.serve(SuperLink(superlink, root_certificates, key, insecure), max_retries)
+    except KeyboardInterrupt:
+        print(f"Site {node.site.name!r} has stopped.")
 
 
 @app.command()
@@ -88,6 +133,8 @@ def init(
 
 
 def _check_flower() -> None:
+    # Read by Flower when it is imported.
+    os.environ.update(FLWR_TELEMETRY_ENABLED="0", FLWR_DISABLE_UPDATE_CHECK="1")
     try:
         import flwr  # noqa: F401
     except ModuleNotFoundError as error:

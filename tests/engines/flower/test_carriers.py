@@ -17,11 +17,12 @@ from sourcewise.engines.flower import (
     LocalCarrier,
     Site,
     carriers,
-    client_app,
     read_site_file,
     server_app,
 )
 from sourcewise.engines.flower.client import SETUP, SITE
+from sourcewise.engines.flower.ledger import Ledger
+from sourcewise.engines.flower.node import Node
 from sourcewise.engines.flower.questions import DescribeMessage
 from sourcewise.engines.flower.session import TOO_LATE
 from sourcewise.engines.flower.wire import pack
@@ -52,13 +53,20 @@ def write_tables(folder):
 
 
 def grid_of(files, **options):
-    apps = {10 + k: (client_app(), context(10 + k, site=str(f))) for k, f in enumerate(files)}
+    apps = {10 + k: (app_of_file(file), context(10 + k)) for k, file in enumerate(files)}
     return MadeUpGrid(apps, **options)
+
+
+def app_of_file(file):
+    """Answer as a site's own process does, but for the network."""
+    node = Node(file, lambda sentence: None)
+    return lambda message, its: node.reply(message, lambda most: message, lambda: False)
 
 
 def app_of_arrays(site):
     """Make a client app around rows in memory."""
-    return lambda message, its: Message(site.answer(message.content), reply_to=message)
+    ledger = Ledger(None)
+    return lambda message, its: Message(site.answer(message.content, 1, ledger), reply_to=message)
 
 
 def carrier(**options):
@@ -187,15 +195,13 @@ def test_a_server_without_enough_sites_says_so_in_one_line(tmp_path, capsys):
     assert not (tmp_path / "model.skops").exists()
 
 
-def test_a_client_without_its_site_file_fails_by_itself(tmp_path):
+def test_a_site_whose_file_is_lost_fails_by_itself(tmp_path):
     files = write_tables(tmp_path)
+    grid = grid_of(files)
     files[1].unlink()
-    found = GridCarrier(grid_of(files)).exchange({11: question()}, 2.0)
-    assert found[11].startswith("its node failed or left (There is no site file")
-
-
-def test_a_client_refuses_what_is_no_question(tmp_path):
-    files = write_tables(tmp_path)
-    found = GridCarrier(grid_of(files)).exchange({10: question()}, 2.0)[10]
-    assert SETUP not in found  # none was sent
-    assert found["refused.describe"]["why"] == "bad-question"
+    found = GridCarrier(grid).exchange({10: question(), 11: question()}, 2.0)
+    assert found[11] == (
+        "its node failed or left (site 'site-1' could not answer; its owner can see why)"
+    )
+    assert SETUP not in found[10]  # none was sent
+    assert found[10]["refused.describe"]["why"] == "bad-question"

@@ -25,7 +25,7 @@ class InThisProcess:
     def __exit__(self, *problem):
         """Stop nothing."""
 
-    def start_node(self, name, file):
+    def start_site(self, name, file):
         self.sites.append(Site.of_file(read_site_file(file)))
 
     def run(self, app, settings, seconds):

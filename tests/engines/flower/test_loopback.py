@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -19,7 +18,6 @@ from sourcewise.engines.flower.process_tree import descendants, running
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "killpg"), reason="there are no groups of processes here"
 )
-PYTHON = Path(sys.executable).name
 # Starts another in a session of its own that hears no request to stop, as Flower's may be.
 DETACHED = """
 import signal, subprocess, sys, time
@@ -66,7 +64,7 @@ def loop(tmp_path, monkeypatch):
 
 
 def started(loop):
-    process = loop.start("program", PYTHON, ["-c", DETACHED])
+    process = loop.start([sys.executable], ["-c", DETACHED], "program")
     child = number_in(loop.log("program"))
     assert set(descendants([process.pid])) == {process.pid, child}
     assert os.getpgid(child) != os.getpgid(process.pid)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from made_up_sites import classifier, federated, rows, sites_of
@@ -39,6 +37,7 @@ def test_without_a_word_everything_is_answered_from_enough_rows(tmp_path):
     policy = read_site_file(write(tmp_path, "name = 'n'\ndata = 'd'\n")).policy
     assert policy.questions == tuple(QUESTIONS)
     assert (policy.least_rows, policy.clip, policy.noise) == (LEAST_ROWS, 0.0, 0.0)
+    assert policy.log == tmp_path / "site.jsonl"  # there is always a ledger
 
 
 def test_the_file_that_init_writes_can_be_read(tmp_path):
@@ -68,17 +67,6 @@ def test_mistakes_in_a_site_file_are_told_in_a_sentence(tmp_path, text, why):
 def test_a_missing_site_file_is_told_in_a_sentence(tmp_path):
     with pytest.raises(ValueError, match="no site file"):
         read_site_file(tmp_path / "none.toml")
-
-
-def test_the_log_tells_what_was_asked_and_no_value_of_any_row(tmp_path):
-    X, y, names = pool = rows(n_sites=2, bad=())
-    log = tmp_path / "answers.jsonl"
-    sites = sites_of(*pool, policy=Policy(log=log))
-    _, sources = federated(pool, classifier(), carrier=LocalCarrier(sites))
-    entries = [json.loads(line) for line in log.read_text().splitlines()]
-    rounds = [q for made in sources.facts.rounds for q in made.questions]
-    assert sorted(e["question"] for e in entries) == sorted(2 * rounds)
-    assert {key for e in entries for key in e} == {"when", "question", "outcome", "bytes"}
 
 
 def test_clipping_and_noise_are_those_of_the_policy():

@@ -1,10 +1,12 @@
-"""Real processes on 127.0.0.1: a SuperLink, three SuperNodes, each with its own Parquet file."""
+"""Real processes on 127.0.0.1: a SuperLink, three sites, each with its own Parquet file."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +21,7 @@ from pyarrow import parquet
 
 from sourcewise import load
 from sourcewise.engines.flower import LocalCarrier, RunSettings, Site, read_site_file, run_server
-from sourcewise.engines.flower.loopback import Loopback, Tls
+from sourcewise.engines.flower.loopback import HOST, Loopback, Tls, free_port, program
 from sourcewise.engines.flower.project import project_files
 
 
@@ -84,6 +86,43 @@ def train(message, context):
     return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
 """
 
+# What a curious server would have the sites run, and what it would ask of those that do not.
+STEALING_CLIENT = """
+from pathlib import Path
+
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.clientapp import ClientApp
+
+Path({canary!r}).write_text("ran")
+app = ClientApp()
+
+
+@app.query()
+def query(message, context):
+    rows = ConfigRecord({{"rows": Path({table!r}).read_bytes()}})
+    return Message(RecordDict({{"rows": rows}}), reply_to=message)
+"""
+STEALING_SERVER = """
+import json
+from pathlib import Path
+
+from flwr.app import ConfigRecord, Message, RecordDict
+from flwr.serverapp import ServerApp
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid, context):
+    heard = []
+    for kind in ("query", "train", "evaluate", "query.rows"):
+        asked = RecordDict({"wanted": ConfigRecord({"code": "open('rows').read()"})})
+        messages = [Message(asked, node, kind) for node in grid.get_node_ids()]
+        for reply in grid.send_and_receive(messages, timeout=60):
+            heard.append(str(reply.error.reason if reply.has_error() else reply.content))
+    Path(context.run_config["output"], "heard.json").write_text(json.dumps(heard))
+"""
+
 
 def write_pool(folder, classes, seed=0):
     """Write the tables of the reference and of three sites; returns the site files."""
@@ -146,28 +185,68 @@ def alive(process):
     return process.poll() is None
 
 
-def test_three_nodes_of_which_one_is_killed_in_the_last_run(tmp_path):
+def average_on_plain_nodes(loop, folder, files):
+    """Average over Flower's own nodes, which run the client app that they are sent."""
+    plain = []
+    for node in range(3):
+        options = ["--insecure", "--superlink", f"{HOST}:{loop.port}", "--host", HOST]
+        options += ["--port", str(free_port())]
+        plain.append(loop.start([program("flower-supernode")], options, f"plain-{node}"))
+    app = make_app(folder / "averaging", files, server=AVERAGING_SERVER, client=AVERAGING_CLIENT)
+    loop.run(app, {}, SECONDS)
+    found = json.loads((folder / "averaging" / "averaged.json").read_text())
+    assert found == {"w": [1.0, 1.0, 1.0], "left_out": 0}
+    for process in plain:
+        process.terminate()
+        process.wait(60)
+
+
+def refuse_what_others_would_have_them_run(loop, folder, files):
+    """Send projects that are not ours: with another client, and with another server, too."""
+    canary, table = folder / "canary", files["site-0"].with_suffix(".parquet")
+    client = STEALING_CLIENT.format(canary=str(canary), table=str(table))
+    sentence = "runs what it has installed, and this project brings code of its own"
+
+    changed = folder / "changed"
+    code, printed = loop.run(make_app(changed, files, client=client), {"wait": 300.0}, SECONDS)
+    told = [line for line in printed.splitlines() if line.strip().startswith("sourcewise: ")]
+    assert sentence in told[0]
+    assert not (changed / "federated.json").exists()
+
+    asking = folder / "asking"
+    loop.run(make_app(asking, files, server=STEALING_SERVER), {}, SECONDS)
+    heard = json.loads((asking / "heard.json").read_text())
+    assert len(heard) == 12
+    assert sum("bad-question" in words for words in heard) == 3
+    assert sum("answers queries, not messages of the kind" in words for words in heard) == 9
+
+    assert not canary.exists()
+    for name in NAMES:
+        log = loop.log(name).read_text()
+        assert sentence in log
+        last = [json.loads(line) for line in (folder / f"{name}-0.jsonl").read_text().splitlines()]
+        assert [entry["outcome"] for entry in last[-5:]] == 5 * ["refused"]
+        assert sentence in last[-5]["why"]
+
+
+def test_three_sites_of_which_one_is_killed_in_the_last_run(tmp_path):
     numbers, two = write_pool(tmp_path, 0), write_pool(tmp_path, 2)
     site_files = {name: tmp_path / f"{name}.toml" for name in NAMES}
     for name in NAMES:
         shutil.copy(numbers[name], site_files[name])
     with Loopback(tmp_path / "processes") as loop:
-        first = [loop.start_node(name, site_files[name]) for name in NAMES]
+        average_on_plain_nodes(loop, tmp_path, two)
+        first = [loop.start_site(name, site_files[name]) for name in NAMES]
         settings = {"mode": "gradients", "discrepancy": "plug-in"}
         model, facts = run(loop, tmp_path, numbers, "gradients", **settings)
         here = in_this_process(tmp_path / "gradients-here", numbers, **settings)
         np.testing.assert_allclose(model.source_weights_, here, atol=1e-10)
         assert (facts["mode"], facts["left_out"]) == ("gradients", {})
         assert model.sources_.tolist() == ["reference", *NAMES]
-
-        averaging = tmp_path / "averaging"
-        app = make_app(averaging, two, server=AVERAGING_SERVER, client=AVERAGING_CLIENT)
-        loop.run(app, {}, SECONDS)
-        found = json.loads((averaging / "averaged.json").read_text())
-        assert found == {"w": [1.0, 1.0, 1.0], "left_out": 0}
+        refuse_what_others_would_have_them_run(loop, tmp_path, numbers)
         assert all(alive(process) for process in first)
 
-        # The same nodes, now with classes to tell apart: owners change their own files.
+        # The same sites, now with classes to tell apart: owners change their own files.
         for name in NAMES:
             shutil.copy(two[name], site_files[name])
         loop.log("run").unlink()
@@ -218,34 +297,73 @@ def test_models_only_encrypted_and_with_registered_nodes_only(tmp_path, keys):
     files = write_pool(tmp_path, 0)
     tls = Tls(keys / "ca.crt", keys / "server.crt", keys / "server.key")
     with Loopback(tmp_path / "processes", tls) as loop:
-        stranger = loop.start_node("stranger", files["ours"], keys / "node-3")
+        stranger = loop.start_site("stranger", files["ours"], keys / "node-3")
         for node, name in enumerate(NAMES):
             public = str(keys / f"node-{node}.pub")
             loop.flwr("supernode", "register", public, "sourcewise-loopback")
-            loop.start_node(name, files[name], keys / f"node-{node}")
+            loop.start_site(name, files[name], keys / f"node-{node}")
         model, facts = run(loop, tmp_path, files, "models-only")
         here = in_this_process(tmp_path / "here", files)
         np.testing.assert_allclose(model.source_weights_, here, atol=1e-10)
         assert facts["mode"] == "models-only"
         assert [made["sites"] for made in facts["rounds"]] == [3, 3]
-        assert stranger.wait(300) != 0  # turned away
+        assert stranger.wait(300) == 2  # turned away
+        assert "does not let this site in" in loop.log("stranger").read_text()
 
 
-def test_what_was_started_is_stopped_when_the_program_is_killed(tmp_path):
+def listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_listens_any_more_once_the_program_is_killed(tmp_path, how):
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, time\n"
         "from pathlib import Path\n"
         "from sourcewise.engines.flower.loopback import Loopback, interruptible\n"
         "with interruptible(), Loopback(Path(sys.argv[1])) as loop:\n"
-        "    print(loop.processes['superlink'].pid, flush=True)\n"
+        "    print(loop.port, flush=True)\n"
         "    time.sleep(300)\n"
     )
     command = [sys.executable, str(program), str(tmp_path / "processes")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        link = int(process.stdout.readline())
-        os.kill(link, 0)
-        process.terminate()
+        port = int(process.stdout.readline())
+        assert listens(port)
+        process.send_signal(how)
         process.wait(300)
-    with pytest.raises(ProcessLookupError):
-        os.kill(link, 0)
+    end = time.monotonic() + 60
+    while listens(port) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert not listens(port)
+
+
+OTHER_USER = """
+import encodings.idna, http.client, os, sys
+
+os.setuid(int(sys.argv[2]))
+link = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]), timeout=30)
+try:
+    link.request("GET", "/docs")
+    print(link.getresponse().status)
+except (ConnectionError, http.client.HTTPException) as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_another_user_of_the_machine_gets_no_answer(tmp_path):
+    with Loopback(tmp_path) as loop:
+        heard = [
+            subprocess.run(
+                [sys.executable, "-c", OTHER_USER, str(loop.port), user],
+                capture_output=True,
+                text=True,
+                check=True,
+                timeout=60,
+            ).stdout.strip()
+            for user in ("0", "65534")
+        ]
+    assert heard[0] == "200"
+    assert heard[1] in ("RemoteDisconnected", "ConnectionResetError", "BadStatusLine")

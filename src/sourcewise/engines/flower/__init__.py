@@ -2,7 +2,7 @@
 
 from sourcewise.engines.flower.averaging import TrustedFedAvg
 from sourcewise.engines.flower.carriers import GridCarrier, LocalCarrier
-from sourcewise.engines.flower.client import Site, client_app
+from sourcewise.engines.flower.client import Site
 from sourcewise.engines.flower.policy import Policy, SiteFile, read_site_file
 from sourcewise.engines.flower.secure_averaging import secure_average, secure_client_app
 from sourcewise.engines.flower.server import RunSettings, run_server, server_app
@@ -18,7 +18,6 @@ __all__ = [
     "Site",
     "SiteFile",
     "TrustedFedAvg",
-    "client_app",
     "read_site_file",
     "run_server",
     "secure_average",

@@ -10,6 +10,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 
 from sourcewise.engines.flower.client import Site
+from sourcewise.engines.flower.ledger import Ledger
 
 POLL = 0.1  # seconds between two looks for answers; Flower's own way waits 3
 NO_ANSWER = "it did not answer within {seconds:.0f} seconds"
@@ -109,6 +110,7 @@ class LocalCarrier:
 
     def __init__(self, sites: Sequence[Site]):
         self.sites = list(sites)
+        self._ledgers: dict[int, Ledger] = {}
 
     def nodes(self) -> Sequence[int]:
         """Positions of the sites."""
@@ -116,4 +118,10 @@ class LocalCarrier:
 
     def exchange(self, messages: Mapping[int, RecordDict], timeout: float) -> Replies:
         """Let every site answer."""
-        return {node: self.sites[node].answer(content) for node, content in messages.items()}
+        for node in messages:
+            if node not in self._ledgers:
+                self._ledgers[node] = Ledger(self.sites[node].policy.log)
+        return {
+            node: self.sites[node].answer(content, 0, self._ledgers[node])
+            for node, content in messages.items()
+        }

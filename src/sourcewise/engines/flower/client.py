@@ -1,26 +1,20 @@
-"""The client's side: who asks what, whether the owner allows it, and the answer."""
+"""The site's side: who asks what, whether the owner allows it, and the answer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from flwr.app import ConfigRecord, Context, Message, RecordDict
-from flwr.clientapp import ClientApp
+from flwr.app import ConfigRecord, RecordDict
 
 from sourcewise.core.data import SourceData
 from sourcewise.engines.flower import wire
 from sourcewise.engines.flower.guards import into_range
-from sourcewise.engines.flower.policy import (
-    Policy,
-    SiteFile,
-    protect,
-    read_site_file,
-    write_log,
-)
+from sourcewise.engines.flower.ledger import ANSWERED, KEPT, Ledger
+from sourcewise.engines.flower.ledger import REFUSED as REFUSED_ENTRY
+from sourcewise.engines.flower.policy import Policy, SiteFile, protect
 from sourcewise.engines.flower.questions import QUESTIONS, TRAVELLERS, Description, name_of
 from sourcewise.engines.flower.setup import SETUP_CLASSES, Setup, read_site
 
@@ -32,7 +26,10 @@ REFUSALS = {
     "too-few-rows": "it has fewer rows than its owner answers for",
     "bad-rows": "its rows could not be read by the reference's rules (its own log says why)",
     "bad-question": "it could not make sense of the question {question!r}",
+    "asked-too-often": "its owner answers the question {question!r} no more often",
+    "asked-too-much": "it has answered as many questions as its owner allows",
 }
+NO_QUESTION = "there is no question in it that is known here"
 
 
 class Refusal(Exception):
@@ -79,34 +76,48 @@ class Site:
         """Make a site of a table, read anew for every message."""
         return cls(file.name, lambda setup: read_site(file.data, setup, file.columns), file.policy)
 
-    def answer(self, content: RecordDict) -> RecordDict:
-        """Answer all questions of a message, or refuse them one by one."""
+    def answer(self, content: RecordDict, run: int, ledger: Ledger) -> RecordDict:
+        """Answer all questions of a message of a run, or refuse them one by one."""
         reply = RecordDict({SITE: ConfigRecord({"name": self.name})})
-        log: list[dict[str, Any]] = []
+        asked: list[str] = []
         try:
             wire.check_bytes(content, self.policy.most_bytes)
             asked = _questions_in(content)
+            why = "" if asked else NO_QUESTION
         except wire.BadMessage as error:
-            asked = []
+            why = str(error)
+        if not asked:
             reply[f"{REFUSED}.all"] = ConfigRecord({"why": "bad-question"})
-            log.append({"question": "all", "outcome": "refused", "why": str(error)})
+            ledger.write(_entry(run, "all", "", REFUSED_ENTRY, why=why))
         data: SourceData | None = None
         for question in asked:
-            entry: dict[str, Any] = {"question": question}
+            digest = wire.digest(content, SETUP, question)
             try:
                 if question not in self.policy.questions:
                     raise Refusal("not-allowed")
-                if data is None:
-                    data = self._data(content)
-                answered = self._answer(question, content, data)
+                found = ledger.kept(run, digest)
+                outcome = ANSWERED if found is None else KEPT
+                if found is None:
+                    self._check_counts(ledger, digest)
+                    if data is None:
+                        data = self._data(content)
+                    answered = self._answer(question, content, data)
+                    found = answered, len(data.y), wire.n_bytes(RecordDict(answered))
+                    ledger.keep(run, digest, *found)
+                answered, rows, size = found
+                ledger.write(_entry(run, question, digest, outcome, rows=rows, bytes=size))
                 reply.update(answered)
-                entry |= {"outcome": "answered", "bytes": wire.n_bytes(RecordDict(answered))}
             except Refusal as refusal:
                 reply[f"{REFUSED}.{question}"] = ConfigRecord({"why": refusal.reason})
-                entry |= {"outcome": "refused", "why": refusal.details or refusal.reason}
-            log.append(entry)
-        write_log(self.policy, log)
+                why = refusal.details or refusal.reason
+                ledger.write(_entry(run, question, digest, REFUSED_ENTRY, why=why))
         return reply
+
+    def _check_counts(self, ledger: Ledger, digest: str) -> None:
+        if ledger.times[digest] > self.policy.repeats:
+            raise Refusal("asked-too-often", f"answered {ledger.times[digest]} times before")
+        if self.policy.most_questions and ledger.answered >= self.policy.most_questions:
+            raise Refusal("asked-too-much", f"{ledger.answered} questions answered before")
 
     def _data(self, content: RecordDict) -> SourceData:
         try:
@@ -161,27 +172,5 @@ def _questions_in(content: RecordDict) -> list[str]:
     return [name for name in names if name != SETUP]
 
 
-def client_app() -> ClientApp:
-    """Make the Flower client: each node's configuration names its site file, ``site="..."``.
-
-    Returns
-    -------
-    app : flwr.clientapp.ClientApp
-
-    Examples
-    --------
-    The module that a Flower project names as its ``clientapp``:
-
-    >>> from sourcewise.engines.flower import client_app
-    >>> app = client_app()
-    >>> type(app).__name__
-    'ClientApp'
-    """
-    app = ClientApp()
-
-    @app.query()
-    def query(message: Message, context: Context) -> Message:
-        file = read_site_file(Path(str(context.node_config.get("site", "site.toml"))))
-        return Message(Site.of_file(file).answer(message.content), reply_to=message)
-
-    return app
+def _entry(run: int, question: str, digest: str, outcome: str, **more: Any) -> dict[str, Any]:
+    return {"run": run, "question": question, "hash": digest, "outcome": outcome, **more}

@@ -108,7 +108,7 @@ def run_demo(folder: Path) -> DemoResult:
         (app / path).write_text(text, encoding="utf-8")
     with interruptible(), Loopback(folder / "processes") as loop:
         for name, file in files.items():
-            loop.start_node(name, file)
+            loop.start_site(name, file)
         code, printed = loop.run(app, {"wait": WAIT}, RUN_SECONDS)
     if code or not (folder / FACTS).exists():
         raise ValueError(RUN_FAILED.format(tail=" ".join(printed[-600:].split())))

@@ -1,4 +1,4 @@
-"""A SuperLink and SuperNodes as processes of this machine, on 127.0.0.1 only.
+"""A SuperLink and sites as processes of this machine, on 127.0.0.1 only.
 
 Whatever is started is stopped by its process id, also after a failure, Ctrl-C or a plain kill.
 Telemetry, Flower's search for updates and installations at run time are off.
@@ -40,6 +40,8 @@ GRACE = 4.0  # seconds between asking a process to stop and stopping it
 ASK = signal.SIGTERM
 INSIST = getattr(signal, "SIGKILL", signal.SIGTERM)  # Windows knows one way only
 PROFILE = "sourcewise-loopback"
+OWN_SUPERLINK = [sys.executable, "-m", "sourcewise.engines.flower.own_superlink"]
+COMMAND = [sys.executable, "-m", "sourcewise.cli"]
 # Seconds between two looks for work. Flower's own is 1 second; at a twentieth, four processes that
 # have nothing to do keep a quarter of a processor busy.
 POLL = "0.25"
@@ -70,6 +72,7 @@ class Loopback:
         self.port = free_port()
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._files: list[IO[Any]] = []
+        self._lives: IO[Any] | None = None  # what programs read their input from, and its other end
 
     # -- starting and stopping ---------------------------------------------------------------
 
@@ -99,32 +102,38 @@ class Loopback:
         (self.folder / "config.toml").write_text(text, encoding="utf-8")
         options = ["--host", HOST, "--port", str(self.port)]
         options += ["--disable-runtime-dependency-installation"]
-        self.start("superlink", "flower-superlink", [*security, *options])
+        self.start(OWN_SUPERLINK, [*security, *options], "superlink")
         self._wait_for_port("superlink", self.port)
 
-    def start_node(self, name: str, site: Path, key: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start a SuperNode whose configuration names a site file."""
-        options = ["--superlink", f"{HOST}:{self.port}", "--host", HOST]
-        options += ["--port", str(free_port()), "--node-config", f"site='{site}'"]
+    def start_site(self, name: str, file: Path, key: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a site by its file."""
+        options = ["federated", "site", str(file), "--superlink", f"{HOST}:{self.port}"]
+        options += ["--max-retries", "3"]
         if self.tls is None:
             options.append("--insecure")
         else:
             options += ["--root-certificates", str(self.tls.authority)]
-            options += ["--ssl-certfile", str(self.tls.certificate)]
-            options += ["--ssl-keyfile", str(self.tls.key)]
-            options += ["--ssl-ca-certfile", str(self.tls.authority), "--max-retries", "3"]
         if key is not None:
-            options += ["--auth-supernode-private-key", str(key)]
-        return self.start(name, "flower-supernode", options)
+            options += ["--key", str(key)]
+        return self.start(COMMAND, options, name)
 
-    def start(self, name: str, program: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
-        """Start a program in a process group of its own; its output goes to a log."""
+    def start(
+        self, program: Sequence[str], options: Sequence[str], name: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a program in a process group of its own; its output goes to a log.
+
+        Its input is closed when this process ends, however it does.
+        """
         log = self.log(name).open("wb")
         self._files.append(log)
+        if self._lives is None:
+            theirs, ours = os.pipe()
+            self._lives = os.fdopen(theirs, "rb")
+            self._files += [self._lives, os.fdopen(ours, "wb")]
         process = subprocess.Popen(
-            [self._program(program), *options],
+            [*program, *options],
             env=self._environment(),
-            stdin=subprocess.DEVNULL,
+            stdin=self._lives,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -162,7 +171,7 @@ class Loopback:
         self.processes = {}
         for file in self._files:
             file.close()
-        self._files = []
+        self._files, self._lives = [], None
 
     # -- running -----------------------------------------------------------------------------
 
@@ -170,7 +179,8 @@ class Loopback:
         """Run a Flower app; returns its exit code and what it printed."""
         pairs = " ".join(f"{name}={_toml(value)}" for name, value in config.items())
         options = ["run", str(app), PROFILE, "--stream"]
-        process = self.start("run", "flwr", [*options, *(["-c", pairs] if pairs else [])])
+        pairs_given = ["-c", pairs] if pairs else []
+        process = self.start([program("flwr")], [*options, *pairs_given], "run")
         try:
             code = process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -184,7 +194,7 @@ class Loopback:
     def flwr(self, *options: str, seconds: float = 180.0) -> str:
         """Run a short command of Flower's and return what it printed."""
         done = subprocess.run(
-            [self._program("flwr"), *options],
+            [program("flwr"), *options],
             env=self._environment(),
             capture_output=True,
             text=True,
@@ -211,16 +221,6 @@ class Loopback:
             "PYTHONUNBUFFERED": "1",
             "NO_COLOR": "1",
         }
-
-    @staticmethod
-    def _program(name: str) -> str:
-        beside = Path(sys.executable).parent / name
-        found = str(beside) if beside.exists() else shutil.which(name)
-        if found is None:
-            raise ValueError(
-                NOT_INSTALLED.format(name=name, python=sys.executable, how=how_to_install("flower"))
-            )
-        return found
 
     def _wait_for_port(self, name: str, port: int) -> None:
         end = time.monotonic() + READY
@@ -253,6 +253,17 @@ def interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def program(name: str) -> str:
+    """Return the path of a program of Flower's."""
+    beside = Path(sys.executable).parent / name
+    found = str(beside) if beside.exists() else shutil.which(name)
+    if found is None:
+        raise ValueError(
+            NOT_INSTALLED.format(name=name, python=sys.executable, how=how_to_install("flower"))
+        )
+    return found
 
 
 def free_port() -> int:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +13,15 @@ import numpy as np
 from sourcewise.engines.flower.questions import QUESTIONS
 
 BAD_FILE = "{path} is not a site file: {why}."
-NO_SITE_FILE = 'There is no site file {path}; name it in the node\'s configuration as site="...".'
+NO_SITE_FILE = "There is no site file {path}; `sourcewise federated init` writes one to begin with."
 UNKNOWN_ENTRY = "{path} has the entry {name!r}, which means nothing; there are {known}."
 WRONG_ENTRY = "{path}: {name!r} must be {what}; it is {value!r}."
 UNKNOWN_QUESTION = "{path} allows the question {name!r}, which does not exist; there are {known}."
-LOG_NOT_WRITABLE = "The log {path} cannot be written: {why}."
 
 LEAST_ROWS = 20
+REPEATS = 20
 MOST_BYTES = 256_000_000  # of one question
+LEDGER = ".jsonl"  # ending of a ledger that the site file does not name
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,14 @@ class Policy:
         Standard deviation of Gaussian noise that is added to every number returned, drawn anew for
         every question; 0 for none. Counts of rows are told as they are.
     log : path, optional
-        A line of JSON is appended for each question: when, what was asked, what became of it.
+        The ledger: a line of JSON for each question, with what became of it.
     most_bytes : int
         Larger questions are not looked at.
+    repeats : int
+        How often the same question is answered once more in other runs. In the same run it gets
+        the answer that it has got before.
+    most_questions : int
+        Answers that are ever computed, of all questions in all runs; 0 for no limit.
 
     Examples
     --------
@@ -59,6 +63,8 @@ class Policy:
     noise: float = 0.0
     log: Path | None = None
     most_bytes: int = MOST_BYTES
+    repeats: int = REPEATS
+    most_questions: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,8 @@ _POLICY = {
     "noise": float,
     "log": str,
     "most_bytes": int,
+    "repeats": int,
+    "most_questions": int,
 }
 _WHAT = {str: "a text", dict: "a table", list: "a list of texts", int: "a whole number"}
 
@@ -147,7 +155,7 @@ def read_site_file(path: Path) -> SiteFile:
     allowed = replace(
         Policy(**given),
         questions=tuple(policy.get("questions", QUESTIONS)),
-        log=here / policy["log"] if "log" in policy else None,
+        log=here / policy["log"] if "log" in policy else path.with_suffix(LEDGER),
     )
     columns = {str(name): str(value) for name, value in content.get("columns", {}).items()}
     return SiteFile(content["name"], here / content["data"], columns, allowed)
@@ -182,17 +190,3 @@ def protect(arrays: Mapping[str, np.ndarray], policy: Policy) -> dict[str, np.nd
                 value = value + rng.normal(scale=policy.noise, size=value.shape)
         found[name] = value
     return found
-
-
-def write_log(policy: Policy, entries: Sequence[Mapping[str, Any]]) -> None:
-    """Append what has been asked and answered; rows never get there."""
-    if policy.log is None:
-        return
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    lines = [json.dumps({"when": now, **entry}) + "\n" for entry in entries]
-    try:
-        with policy.log.open("a", encoding="utf-8") as file:
-            file.writelines(lines)
-    except OSError as error:
-        message = LOG_NOT_WRITABLE.format(path=policy.log, why=error.strerror)
-        raise ValueError(message) from error

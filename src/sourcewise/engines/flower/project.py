@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tomllib
+import zipfile
 from typing import Any
 
 PACKAGE = "fedsources"
+LARGEST = 1_000_000  # bytes of a project's file that is looked at
 
 PROJECT = """\
 [build-system]
@@ -56,16 +60,19 @@ app = server_app()
 '''
 
 CLIENT = '''\
-"""A site: answers from the table that its own site file names, as far as its owner allows."""
+"""Nothing: sites run what they have installed (`sourcewise federated site`), never what is sent.
 
-from sourcewise.engines.flower import client_app
+Flower wants every project to have this file. A site refuses a project in which it is another one.
+"""
 
-app = client_app()
+from flwr.clientapp import ClientApp
+
+app = ClientApp()
 '''
 
 SITE = """\
 # This file belongs to the owner of the data. It stays at the site; the server never sees it and
-# cannot change it. Start the node with --node-config "site='/path/to/this/file'".
+# cannot change it. Start the site with: sourcewise federated site THIS-FILE --superlink HOST:PORT
 name = "{name}"
 data = "{name}.csv"        # CSV or Parquet, relative to this file
 
@@ -81,7 +88,9 @@ questions = [
 least_rows = 20     # nothing is answered from fewer rows
 clip = 0.0          # largest Euclidean norm of any array that leaves; 0 for no limit
 noise = 0.0         # standard deviation of Gaussian noise on every number that leaves
-log = "answers.jsonl"  # what was asked, when, and what became of it; never a row
+log = "answers.jsonl"  # the ledger: what was asked, when, what became of it; never a row
+repeats = 20        # times that the same question is answered once more, in other runs
+most_questions = 0  # answers that are ever computed, in all runs together; 0 for no limit
 """
 
 QUESTIONS = {
@@ -167,3 +176,24 @@ def site_file(name: str) -> str:
 def _text(value: Any) -> str:
     """Write a text as TOML: as JSON does."""
     return json.dumps(str(value))
+
+
+def brings_code(bundle: bytes) -> bool:
+    """Whether a project, as Flower sends it around, has code of its own for sites.
+
+    It is read as data, two files of it. That none of it is ever loaded is what protects a site;
+    this only tells an analyst who has changed the file that sites do not run it.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(bundle)) as files:
+            settings = tomllib.loads(_read(files, "pyproject.toml"))
+            named = settings["tool"]["flwr"]["app"]["components"]["clientapp"]
+            module = named.partition(":")[0].replace(".", "/")
+            return _read(files, f"{module}.py").split() != CLIENT.split()
+    except Exception:  # whatever is wrong with it: it is not a project of ours
+        return True
+
+
+def _read(files: zipfile.ZipFile, name: str) -> str:
+    with files.open(name) as file:
+        return file.read(LARGEST).decode()

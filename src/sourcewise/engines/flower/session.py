@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,7 +107,7 @@ class Session:
         """Tell the sites the rules and ask who they are; ``probe`` shows what answers look like."""
         packed = wire.pack(setup, SETUP)
         self._longest = setup.longest
-        known = bool(self._setup) and _digest(packed) == _digest(self._setup)
+        known = bool(self._setup) and wire.digest(packed) == wire.digest(self._setup)
         self._probe = probe
         if known:
             return
@@ -307,14 +306,4 @@ def _sound_counts(found: Description) -> bool:
 
 
 def _key(message: Any) -> str:
-    return _digest(wire.pack(message, name_of(message)))
-
-
-def _digest(packed: Mapping[str, Any]) -> str:
-    """Digest of records: arrays by their bytes, values as they are."""
-    found = hashlib.sha256()
-    for name, record in sorted(packed.items()):
-        for path, value in sorted(record.items()):
-            found.update(f"{name}|{path}|".encode())
-            found.update(value.data if hasattr(value, "data") else repr(value).encode())
-    return found.hexdigest()
+    return wire.digest(wire.pack(message, name_of(message)))

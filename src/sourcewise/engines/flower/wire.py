@@ -6,6 +6,7 @@ arrays come as raw numbers whose shape has to agree with their length before any
 
 from __future__ import annotations
 
+import hashlib
 import io
 import math
 import typing
@@ -205,6 +206,19 @@ def _checked(value: Any, hint: Any, path: str) -> Any:
 
 def _is_protocol(cls: type) -> bool:
     return bool(getattr(cls, "_is_protocol", False))
+
+
+def digest(packed: Mapping[str, Any], *names: str) -> str:
+    """Return a digest of records, or of those under some names: what they hold, nothing else."""
+    found = hashlib.sha256()
+    for name, record in sorted(packed.items()):
+        if names and name.rpartition(".")[0] not in names:
+            continue
+        for path, value in sorted(record.items()):
+            held = value.data if hasattr(value, "data") else repr(value).encode()
+            for part in (name.encode(), path.encode(), held):
+                found.update(len(part).to_bytes(8, "big") + part)
+    return found.hexdigest()
 
 
 # -- compared with what is expected --------------------------------------------------------------
