@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 from dask_tables import cut_anywhere, estimator, in_memory, table
 from test_invariance import assert_same
 
 from sourcewise.engines import DaskSources
+from sourcewise.engines.dask import journal as journals
 from sourcewise.engines.dask import layout, messages, running
 from sourcewise.engines.dask.cluster import local_cluster
 from sourcewise.engines.dask.engine import DaskEngine
@@ -172,7 +174,7 @@ def test_a_stopped_fit_repeats_no_pass(cluster, folder, at_phase, tmp_path, monk
 
     with at_phase("training", stop), pytest.raises(KeyboardInterrupt):
         fit(folder, cluster, resume=tmp_path)
-    written = len(list((tmp_path / "sums").glob("*.parquet")))
+    written = len(list((tmp_path / "sums").glob("*.found")))
     assert written > 10
     total = DaskEngine.total
 
@@ -213,6 +215,23 @@ def test_only_new_and_changed_sources_are_looked_at_again(cluster, tmp_path, mon
     assert_same(fresh, again)
 
 
+def test_damaged_findings_are_found_once_more(cluster, folder, tmp_path):
+    quiet = fit(folder, cluster, resume=tmp_path)
+    rng = np.random.default_rng(0)
+    paths = sorted((tmp_path / "answers").rglob("*.found"))
+    assert len(paths) > 3
+    for k, path in enumerate(paths):
+        content = bytearray(path.read_bytes())
+        if k % 3 == 0:
+            content[int(rng.integers(len(content)))] ^= 255
+            path.write_bytes(content)
+        elif k % 3 == 1:
+            path.write_bytes(content[: len(content) // 2])
+        else:  # whole, but of another layout
+            journals._write(path, pyarrow.table({"fingerprint": ["x"], "discrepancy": [[1.0]]}))
+    assert_same(quiet, fit(folder, cluster, resume=tmp_path))
+
+
 def test_files_in_the_folder_that_are_not_ours_are_passed_over(tmp_path):
     journal = Journal(tmp_path)
     journal.know(np.zeros((2, 16), dtype=np.uint8))
@@ -221,13 +240,15 @@ def test_files_in_the_folder_that_are_not_ours_are_passed_over(tmp_path):
     again = journal.sums("a", 1).found
     assert [a.tolist() for a in again] == [[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [np.float32(0.1)]]
     assert again[1].dtype == np.float32
-    for content in (b"", b"PAR1"):
+    whole = sums.path.read_bytes()
+    for content in (b"", b"PAR1", whole[:-1], whole[:40] + b"\0" + whole[41:]):
         sums.path.write_bytes(content)
         assert journal.sums("a", 1).found is None
     pandas.DataFrame({"dtype": ["O"], "shape": [[1]], "values": [[1.0]]}).to_parquet(sums.path)
     assert journal.sums("a", 1).found is None
-    pandas.DataFrame({"other": [1]}).to_parquet(sums.path)
-    assert journal.sums("a", 1).found is None
+    for other in ({"dtype": ["O"], "shape": [[1]], "values": [[1.0]]}, {"other": [1]}):
+        journals._write(sums.path, pyarrow.table(other))
+        assert journal.sums("a", 1).found is None
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError) as error:
         Journal(tmp_path / "file")

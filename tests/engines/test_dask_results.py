@@ -9,8 +9,10 @@ from functools import cache
 
 import numpy as np
 import pandas
+import pyarrow
 import pytest
 from dask_tables import LAYOUTS, cut_anywhere, estimator, features, in_memory, table
+from pyarrow import parquet
 from test_invariance import assert_same
 
 from sourcewise import columns, validation
@@ -239,6 +241,18 @@ def test_a_damaged_file_is_named(cluster, tmp_path):
         said = complaint(tmp_path, cluster)
         assert said.startswith(messages.NOT_READABLE.format(path=path, why="")[:-1])
         assert "\n" not in said
+
+
+def test_bytes_that_do_not_go_with_their_checksum_are_refused_by_name(cluster, tmp_path):
+    path = tmp_path / "all.parquet"
+    rows = pyarrow.Table.from_pandas(table("two classes"), preserve_index=False)
+    plain = {"write_page_checksum": True, "compression": "none", "use_dictionary": False}
+    parquet.write_table(rows, path, **plain)
+    column = parquet.read_metadata(path).row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 3] ^= 16
+    path.write_bytes(content)
+    assert complaint(path, cluster).startswith(f"{path} cannot be read as a Parquet file: ")
 
 
 def test_a_file_with_other_columns_is_named(cluster, tmp_path):

@@ -1,4 +1,4 @@
-"""A small Parquet file is opened and read once, whatever is asked of it."""
+"""A small Parquet file is opened and read once, whatever is asked, and damage is noticed."""
 
 from __future__ import annotations
 
@@ -60,3 +60,25 @@ def test_columns_come_in_the_order_asked_for(tmp_path):
     for asked in (["c0", "c1", "y"], ["y", "c0"], ["c4"]):
         assert [batch.schema.names for _, batch in table.batches(asked)] == [asked]
     assert list(table.batches(["y"], lambda start, stop: False)) == []
+
+
+@pytest.mark.parametrize("small", [reading.SMALL, 0])
+def test_bytes_that_do_not_go_with_their_checksum_are_refused_by_name(tmp_path, monkeypatch, small):
+    monkeypatch.setattr(reading, "SMALL", small)
+    path = damage(write(tmp_path / "t.parquet"))
+    with pytest.raises(ValueError) as error:
+        read_training(TableRequest(path, "y", "who", "gold"))
+    assert str(error.value) == reading.NOT_PARQUET.format(path=path)
+
+
+def damage(path):
+    """Write a Parquet file again, with checksums, and turn a bit among its numbers."""
+    table = parquet.read_table(path)
+    parquet.write_table(
+        table, path, write_page_checksum=True, compression="none", use_dictionary=False
+    )
+    column = parquet.read_metadata(path).row_group(0).column(0)
+    content = bytearray(path.read_bytes())
+    content[column.data_page_offset + column.total_compressed_size - 3] ^= 16
+    path.write_bytes(content)
+    return path

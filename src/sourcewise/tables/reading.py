@@ -189,7 +189,8 @@ class ParquetTable(Table):
         for file in self.files:
             try:
                 small = len(self.files) == 1 and file.stat().st_size <= SMALL
-                opened = parquet.ParquetFile(pa.BufferReader(file.read_bytes()) if small else file)
+                given = pa.BufferReader(file.read_bytes()) if small else file
+                opened = parquet.ParquetFile(given, page_checksum_verification=True)
                 with nullcontext(opened) if small else opened:
                     found = opened.schema_arrow
                     rows += opened.metadata.num_rows
@@ -219,7 +220,9 @@ class ParquetTable(Table):
         start = 0
         for path, footer in zip(self.files, self.footers, strict=True):
             with (
-                parquet.ParquetFile(path, metadata=footer, pre_buffer=False)
+                parquet.ParquetFile(
+                    path, metadata=footer, pre_buffer=False, page_checksum_verification=True
+                )
                 if self._small is None
                 else nullcontext(self._small)
             ) as file:

@@ -61,9 +61,13 @@ def connected(address: str, tls: Tls | None = None) -> Iterator[Any]:
 
 @contextmanager
 def local_cluster(n_workers: int | None = None, memory_limit: Any = "auto") -> Iterator[Any]:
-    """Start one worker a core on the loopback interface, and stop them again."""
+    """Start one worker a core on the loopback interface, and stop them again.
+
+    Whoever can talk to a worker can have it run a function, and other users of this machine can
+    reach its port: everybody has to show keys that are made for this cluster and kept in memory.
+    """
     import dask
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster, Security
 
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise RuntimeError(UNGUARDED)
@@ -82,6 +86,10 @@ def local_cluster(n_workers: int | None = None, memory_limit: Any = "auto") -> I
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "1s",
         "distributed.admin.system-monitor.interval": "5s",
+        # Pages about tasks, which nobody looks at; the ports of them cannot be switched off.
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+        "distributed.nanny.http.routes": [],
         # Rows are with one worker: another would have to read them again.
         "distributed.scheduler.work-stealing": False,
     }
@@ -92,8 +100,10 @@ def local_cluster(n_workers: int | None = None, memory_limit: Any = "auto") -> I
             threads_per_worker=1,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",  # any free port
+            scheduler_kwargs={"dashboard": False},
             memory_limit=memory_limit,
             silence_logs=logging.CRITICAL,
+            security=Security.temporary(),
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

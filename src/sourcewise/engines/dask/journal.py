@@ -1,10 +1,11 @@
-"""What a fit has found so far, in a folder: Parquet files that appear whole.
+"""What a fit has found so far, in a folder: files that appear whole, each with its checksum.
 
 A fit that was stopped runs again from the start, and takes every answer that it already has from
 here, so that it ends with the same result. What was found out about a source is kept under a
 fingerprint of the question and one of the source's name and rows: it serves whenever the same is
 asked again, whatever other sources have come or gone. Sums over all sources serve the same sources
-only, and are removed when the fit is done.
+only, and are removed when the fit is done. A file that is damaged, or not ours, is passed over:
+what it held is found once more.
 """
 
 from __future__ import annotations
@@ -22,9 +23,13 @@ import numpy as np
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.discrepancy.findings import concat_findings, select_findings
 from sourcewise.engines.dask.messages import NOT_A_FOLDER
-from sourcewise.files import staged
+from sourcewise.files import write_atomically
 
 ANSWERS, SUMS = "answers", "sums"
+ENDING = ".found"
+CHECKSUM = 16  # bytes before the table, which is laid out as Parquet
+# What comes of a table that is whole but not laid out as ours.
+NOT_OURS = (AttributeError, KeyError, StopIteration, TypeError, ValueError)
 
 
 class Journal:
@@ -71,12 +76,12 @@ class Journal:
         """Return what is known of sums over all sources."""
         if self.folder is None:
             return Sums(None)
-        return Sums(self.folder / SUMS / f"{digest((self.data, *asked))}.parquet")
+        return Sums(self.folder / SUMS / f"{digest((self.data, *asked))}{ENDING}")
 
     def finished(self) -> None:
         """Remove what serves this fit only."""
         if self.folder is not None:
-            for path in (self.folder / SUMS).glob("*.parquet"):
+            for path in (self.folder / SUMS).glob(f"*{ENDING}"):
                 path.unlink(missing_ok=True)
 
 
@@ -88,7 +93,7 @@ class Sums:
         self.found: tuple[FloatArray, ...] | None = None
         table = None if path is None else _read(path)
         if table is not None:
-            with suppress(KeyError, TypeError, ValueError):  # it is not one of our files
+            with suppress(*NOT_OURS):
                 self.found = tuple(
                     np.array(row["values"], dtype=_number_type(row["dtype"])).reshape(row["shape"])
                     for row in table.to_pylist()
@@ -133,15 +138,16 @@ class Answers:
             return nobody, None
         wanted = {self.prints[k].tobytes(): int(k) for k in asked}
         positions, parts = [], []
-        for path in sorted(self.folder.glob("*.parquet")):
+        for path in sorted(self.folder.glob(f"*{ENDING}")):
             table = _read(path)
             if table is None:
                 continue
-            prints = table.column("fingerprint").to_pylist()
-            rows = [row for row, one in enumerate(prints) if one in wanted]
-            if rows:
-                parts.append(select_findings(_findings(self.kind, table, ""), np.array(rows)))
-                positions += [wanted.pop(prints[row]) for row in rows]
+            with suppress(*NOT_OURS):
+                prints = table.column("fingerprint").to_pylist()
+                rows = [row for row, one in enumerate(prints) if one in wanted]
+                if rows:
+                    parts.append(select_findings(_findings(self.kind, table, ""), np.array(rows)))
+                    positions += [wanted.pop(prints[row]) for row in rows]
         if not parts:
             return nobody, None
         return np.array(positions, dtype=np.intp), concat_findings(parts)
@@ -154,7 +160,7 @@ class Answers:
 
         prints = [self.prints[k].tobytes() for k in positions]
         columns = {"fingerprint": pa.array(prints, pa.binary(16)), **_columns(found, "")}
-        _write(self.folder / f"{uuid.uuid4().hex}.parquet", pa.table(columns))
+        _write(self.folder / f"{uuid.uuid4().hex}{ENDING}", pa.table(columns))
 
 
 def _columns(found: Any, before: str) -> dict[str, Any]:
@@ -201,21 +207,31 @@ def _number_type(name: str) -> Any:
 
 
 def _write(path: Path, table: Any) -> None:
+    import pyarrow as pa
     from pyarrow import parquet
 
-    with staged(path) as (temporary,):
-        parquet.write_table(table, temporary)
+    made = pa.BufferOutputStream()
+    parquet.write_table(table, made)
+    content = made.getvalue().to_pybytes()
+    write_atomically(path, _checksum(content) + content)
 
 
 def _read(path: Path) -> Any:
-    """Return a table, or None where there is none that can be read."""
+    """Return a table, or None where there is none that is as it was written."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        return parquet.read_table(path, partitioning=None)
+        found = path.read_bytes()
+        if found[:CHECKSUM] != _checksum(found[CHECKSUM:]):
+            return None
+        return parquet.read_table(pa.BufferReader(found[CHECKSUM:]))
     except (OSError, pa.ArrowException):
         return None
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=CHECKSUM).digest()
 
 
 # -- fingerprints ----------------------------------------------------------------------------

@@ -126,7 +126,9 @@ class ParquetPart:
             # A local file is read without the detour.
             local = "file" in _protocols(system)
             where = path if local else system.open(path, "rb")
-            return parquet.ParquetFile(where, buffer_size=READ_BYTES)
+            return parquet.ParquetFile(
+                where, buffer_size=READ_BYTES, page_checksum_verification=True
+            )
         except FileNotFoundError:
             raise ValueError(FILE_CHANGED.format(path=self)) from None
         except (pa.ArrowException, OSError) as error:
