@@ -32,8 +32,9 @@ def test_init_writes_a_project_that_works(tmp_path, capsys):
     told = capsys.readouterr().out
     assert f"flwr run {project}" in told
     assert f"FLWR_HOME={project}/flower" in told
-    # Flower would report its use otherwise, at the server and at each site.
-    assert told.count("FLWR_TELEMETRY_ENABLED=0") == told.count("FLWR_DISABLE_UPDATE_CHECK=1") == 2
+    # Flower would report its use otherwise; at a site, our command sees to that.
+    assert told.count("FLWR_TELEMETRY_ENABLED=0") == told.count("FLWR_DISABLE_UPDATE_CHECK=1") == 1
+    assert "sourcewise federated site site.toml" in told
     connections = tomllib.loads((project / "flower" / "config.toml").read_text())["superlink"]
     name = connections["default"]
     found = parse_superlink_connection(connections[name], name)  # Flower's own reader
@@ -92,6 +93,36 @@ def test_init_refuses_in_a_sentence_and_writes_nothing(tmp_path, capsys, argumen
     assert why in told
     assert len(told.strip().splitlines()) == 1
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["{there}/none.toml"], "There is no site file"),
+        (["{there}/table.toml"], "There is no table {there}/none.csv"),
+        (["{there}/bad.toml"], "the entry 'port', which means nothing"),
+        (["{there}/ledger.toml"], "line 1 is not one of ours"),
+        (["{there}/good.toml", "--key", "{there}/good.toml"], "is not a private key"),
+        (["{there}/good.toml", "--root-certificates", "{there}/no"], "certificate {there}/no"),
+        (["{there}/good.toml", "--superlink", "nowhere"], "'nowhere' is not an address"),
+        (["{there}/good.toml", "--superlink", "127.0.0.1:9", "--insecure"], "is not there, or"),
+        ([], "SITE.TOML"),
+    ],
+)
+def test_a_site_that_cannot_start_says_why_in_a_sentence(tmp_path, capfd, arguments, why):
+    write_table(tmp_path / "north.csv", 1)
+    lines = {
+        "good": "data = 'north.csv'",
+        "table": "data = 'none.csv'",
+        "bad": "data = 'north.csv'\nport = 3",
+        "ledger": "data = 'north.csv'\n[policy]\nlog = 'good.toml'",
+    }
+    for name, line in lines.items():
+        (tmp_path / f"{name}.toml").write_text(f"name = 'north'\n{line}\n")
+    given = [argument.format(there=tmp_path) for argument in arguments]
+    assert main(["federated", "site", *given, "--max-retries", "0"]) == 2
+    said = capfd.readouterr().err.strip().splitlines()[-1]
+    assert why.format(there=tmp_path) in said
 
 
 @pytest.mark.parametrize(

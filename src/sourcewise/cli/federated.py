@@ -45,7 +45,7 @@ def demo(quiet: o.Quiet = False) -> None:
     from sourcewise.engines.flower.demo import run_demo
 
     if not quiet:
-        print("Starting a SuperLink and three sites on 127.0.0.1; 2 to 3 minutes ...", flush=True)
+        print("Starting a SuperLink and three sites on 127.0.0.1; half a minute ...", flush=True)
     with tempfile.TemporaryDirectory(prefix="sourcewise-federated-") as folder:
         result = run_demo(Path(folder))
     if not quiet:

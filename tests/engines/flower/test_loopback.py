@@ -13,6 +13,7 @@ import pytest
 
 from sourcewise.engines.flower import loopback
 from sourcewise.engines.flower.loopback import HOST, PORTS, Loopback, free_port, interruptible
+from sourcewise.engines.flower.own_superlink import TABLES, owner
 from sourcewise.engines.flower.process_tree import descendants, running
 
 pytestmark = pytest.mark.skipif(
@@ -127,3 +128,19 @@ def test_ports_are_free_and_not_those_of_outgoing_connections(monkeypatch):
     assert port not in found
     assert found <= set(range(port - 50, port + 50))
     assert PORTS.stop <= 32_768
+
+
+@pytest.mark.skipif(not TABLES[0].exists(), reason="connections are not listed here")
+@pytest.mark.parametrize("here", ["127.0.0.1", "::1"])
+def test_the_other_end_of_a_connection_is_the_users_who_opened_it(here):
+    kind = socket.AF_INET6 if ":" in here else socket.AF_INET
+    with socket.socket(kind) as server, socket.socket(kind) as client:
+        try:
+            server.bind((here, 0))
+        except OSError:
+            pytest.skip(f"there is no {here} here")
+        server.listen()
+        client.connect(server.getsockname())
+        ends = client.getsockname()[:2], server.getsockname()[:2]
+        assert owner(*ends) == os.getuid()
+        assert owner((here, 1), ends[1]) is None  # nobody, or somebody elsewhere

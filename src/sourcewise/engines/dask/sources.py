@@ -45,7 +45,7 @@ from sourcewise.engines.dask.store import drop_store
 from sourcewise.extras import how_to_install
 from sourcewise.progress import counter
 
-NEEDED = ("dask", "distributed", "fsspec", "pandas", "pyarrow")
+NEEDED = ("cryptography", "dask", "distributed", "fsspec", "pandas", "pyarrow")
 LOOKS_PER_THREAD = 8  # first looks at parts, several of them a task
 BESIDE_A_ROW = 1500  # bytes that are needed beside a row's features while its source is looked at
 OF_THE_LIMIT = 0.6  # of a worker's memory that one source may take

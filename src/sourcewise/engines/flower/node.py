@@ -17,6 +17,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import load_ssh_private_key
 from flwr.app import Error, Message, RecordDict
+from flwr.supercore.address import parse_address
 from flwr.supercore.inflatable.inflatable_object import (
     get_all_nested_objects,
     get_object_tree,
@@ -36,6 +37,8 @@ from sourcewise.engines.flower.project import brings_code
 
 POLL = 0.25  # seconds between two looks for a question
 
+NO_TABLE = "There is no table {path}, which the site file {file} names."
+BAD_ADDRESS = "{address!r} is not an address such as 127.0.0.1:8000."
 CANNOT_CONNECT = "The SuperLink {address} is not there, or does not let this site in: {why}."
 LOST = "The connection to the SuperLink {address} is lost: {why}."
 BAD_KEY = "{path} is not a private key as `ssh-keygen -t ecdsa -b 384` makes it."
@@ -71,6 +74,8 @@ class SuperLink:
 
     def options(self) -> dict[str, Any]:
         """Return what Flower's connection takes."""
+        if not parse_address(self.address):
+            raise ValueError(BAD_ADDRESS.format(address=self.address))
         return {
             "server_address": self.address,
             "insecure": self.insecure,
@@ -127,7 +132,10 @@ class Node:
 
     def __init__(self, file: Path, tell: Callable[[str], None] = print):
         self.file, self.tell = file, tell
-        self.site = Site.of_file(read_site_file(file))
+        found = read_site_file(file)
+        if not found.data.exists():
+            raise ValueError(NO_TABLE.format(path=found.data, file=file))
+        self.site = Site.of_file(found)
         self.ledger = Ledger(self.site.policy.log)
         self._sent_code: dict[int, bool] = {}
 
