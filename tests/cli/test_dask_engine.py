@@ -161,7 +161,7 @@ def test_a_table_that_is_not_there_is_told_before_any_work(scheduler, tmp_path):
 
 
 def test_an_address_is_kept_as_it_is(tmp_path):
-    from sourcewise.tables.on_cluster import TableSources
+    from sourcewise.engines.dask.table_sources import TableSources
     from sourcewise.tables.training import TableRequest
 
     for given, address in (
@@ -261,7 +261,7 @@ def test_rows_of_a_source_are_its_first_ones_in_the_order_of_the_files(parquet, 
 
     from sourcewise.audit import Settings
     from sourcewise.audit.on_cluster import fit_on_cluster
-    from sourcewise.tables.on_cluster import TableSources
+    from sourcewise.engines.dask.table_sources import TableSources
     from sourcewise.tables.request import TableRequest
 
     request = TableRequest(str(parquet), "verdict", "vendor", "gold")

@@ -16,9 +16,9 @@ from sourcewise.audit.expected_errors import SOURCEWISE, HeldOut, hold_out, with
 from sourcewise.audit.leaks import leaks
 from sourcewise.audit.run import Audit, LookedAt, Settings, audit_of
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
+from sourcewise.engines.dask.table_sources import TableSources
 from sourcewise.estimators import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.tables.model import TableModel
-from sourcewise.tables.on_cluster import TableSources
 from sourcewise.tables.preprocessing import TablePreprocessor
 
 # Rows of a source beyond these say nothing new of what is wrong with it.

@@ -10,8 +10,8 @@ from sourcewise.cli.fitting_options import FittingOptions, Place
 
 if TYPE_CHECKING:
     from sourcewise.audit import Audit, Settings
+    from sourcewise.engines.dask.table_sources import TableSources
     from sourcewise.tables.model import TableModel
-    from sourcewise.tables.on_cluster import TableSources
 
 ONLY_ON_CLUSTER = "{option} is for --engine dask; add that, or leave it out."
 TLS_TOGETHER = "--tls-ca, --tls-cert and --tls-key go together; give all three."
@@ -44,7 +44,7 @@ def on_cluster(given: FittingOptions) -> bool:
 def sources_on_cluster(given: FittingOptions) -> Iterator[TableSources]:
     """Connect to the cluster, or start one, and take the table there."""
     from sourcewise.engines.dask.sources import check_installed
-    from sourcewise.tables.on_cluster import TableSources
+    from sourcewise.engines.dask.table_sources import TableSources
 
     check_installed()
     request = given.table_request()
