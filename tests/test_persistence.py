@@ -3,9 +3,10 @@ import io
 import json
 import os
 import pickle
+import re
 import sys
 import zipfile
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -24,11 +25,12 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import sourcewise as sw
-from sourcewise import persistence, portable, validation
+from sourcewise import persistence, validation
 from sourcewise.core import choices
 from sourcewise.estimators.rows import sparse_from_parts, sparse_parts
 from sourcewise.extras import how_to_install
 from sourcewise.persistence import load, save
+from sourcewise.state import NAMES, NOT_ROWS, RECORDS
 
 TREES = [
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
@@ -239,7 +241,7 @@ def test_rows_are_in_the_file_only_if_asked_for(include_data, path, monkeypatch)
     raw = b"".join(members(path).values())
     assert (X[17, 2].tobytes() in raw) == include_data
     assert bool(row_arrays(path)) == include_data
-    assert ("Training" in members(path)["schema.json"].decode()) == include_data
+    assert (r"\"training\"" in members(path)["schema.json"].decode()) == include_data
 
 
 def test_without_rows_a_source_cannot_be_added(saved):
@@ -340,7 +342,7 @@ def test_frames_are_refused_as_rows(path):
     model.fit(pandas.DataFrame(X, columns=list("abcd")), y, sources=sources)
     with pytest.raises(ValueError) as caught:
         save(model, path, include_data=True)
-    assert str(caught.value) == portable.NOT_ROWS.format(kind="DataFrame")
+    assert str(caught.value) == NOT_ROWS.format(kind="DataFrame")
     assert not path.exists()
 
 
@@ -797,6 +799,37 @@ def test_trusted_names_are_classes_of_ours(name):
     found = getattr(importlib.import_module(module), kind)
     assert isinstance(found, type)
     assert (found.__module__, found.__name__) == (module, kind)
+
+
+def test_files_name_public_classes_only(path):
+    X, y, sources = data()
+    model = sw.SourceWeightedClassifier(LogisticRegression(), reference="gold", cv=3)
+    save(model.fit(X, y, sources=sources), path, include_data=True)
+    schema = members(path)["schema.json"].decode()
+    named = set(re.findall(r'"__module__": "(sourcewise[\w.]*)"', schema))
+    assert named == {"sourcewise.estimators.classifier"}
+
+
+def test_a_record_that_is_unknown_is_refused(path):
+    save(fitted(), path)
+    schema = members(path)["schema.json"].decode()
+    assert r"\"label test\"" in schema
+    rewrite(path, {"schema.json": schema.replace("label test", "os.system")})
+    assert refusal(path) == persistence.DAMAGED.format(path=path)
+
+
+def test_names_of_records_are_of_one_class_each():
+    assert len(RECORDS) == len(NAMES)
+    assert all(is_dataclass(kind) or issubclass(kind, BaseEstimator) for kind in NAMES)
+
+
+def test_a_file_of_before_the_first_release_is_refused_in_a_sentence(path):
+    save(fitted(), path)
+    header = json.loads(members(path)[persistence.HEADER])
+    rewrite(path, {persistence.HEADER: json.dumps({**header, "format": 1})})
+    theirs = header["sourcewise"]
+    expected = persistence.OLDER_FORMAT.format(path=path, format=1, theirs=theirs)
+    assert refusal(path) == expected
 
 
 def test_every_public_estimator_is_trusted():

@@ -23,7 +23,7 @@ from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.part_power import PartPower
 from sourcewise.loaded_training import TOTAL_ERROR, check_label_test, check_training, require
-from sourcewise.portable import is_ours
+from sourcewise.state import is_ours
 from sourcewise.tables.dates import ORDERS
 from sourcewise.tables.text import BUCKETS
 

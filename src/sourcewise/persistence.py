@@ -30,14 +30,14 @@ from sourcewise.archives import check_proportion, only_stores, store_within
 from sourcewise.extras import how_to_install
 from sourcewise.files import NO_FOLDER, write_atomically
 from sourcewise.loaded import check_loaded
-from sourcewise.portable import Portable, is_ours
+from sourcewise.state import Portable, is_ours, restored
 
-FORMAT = 1
+FORMAT = 2
 HEADER = "sourcewise.json"
 HEADER_LIMIT = 10_000
 
-# Everything of ours that a fitted model may hold. A name not listed here or by skops is refused, so
-# a new estimator, or a new result that one keeps, has to be added by hand.
+# The public classes that a file may name; all else of ours is in it as parts (`state.RECORDS`). A
+# name not listed here or by skops is refused.
 TRUSTED_TYPES = (
     "sourcewise.baselines.agreement_filter.AgreementFilter",
     "sourcewise.baselines.all_data.AllData",
@@ -51,37 +51,9 @@ TRUSTED_TYPES = (
     "sourcewise.baselines.reference_only.ReferenceOnly",
     "sourcewise.baselines.robust_logistic.RobustLogistic",
     "sourcewise.baselines.source_normalized.SourceNormalized",
-    "sourcewise.core.discrepancy.result.Discrepancies",
-    "sourcewise.core.discrepancy.result.Witness",
     "sourcewise.estimators.classifier.SourceWeightedClassifier",
-    "sourcewise.core.discrepancy.agreement.Agreement",
-    "sourcewise.core.discrepancy.any_model.AnyModelFindings",
-    "sourcewise.core.discrepancy.combined.Findings",
-    "sourcewise.core.discrepancy.combined.Look",
-    "sourcewise.core.discrepancy.features.FeatureDistances",
-    "sourcewise.core.discrepancy.local.LocalFindings",
-    "sourcewise.core.discrepancy.methods.BothFindings",
-    "sourcewise.core.discrepancy.methods.LinearFindings",
-    "sourcewise.core.discrepancy.methods.Measured",
-    "sourcewise.core.discrepancy.permutation.PValues",
-    "sourcewise.core.discrepancy.power.LabelTest",
-    "sourcewise.core.discrepancy.pull.Pulls",
-    "sourcewise.core.discrepancy.separation.SeparationFindings",
-    "sourcewise.estimators.averaged.AveragedClassifier",
-    "sourcewise.estimators.averaged.AveragedRegressor",
-    "sourcewise.estimators.averaged.Member",
-    "sourcewise.estimators.feature_map.FeatureMap",
-    "sourcewise.estimators.filled_rows.FilledRows",
-    "sourcewise.estimators.fitting.ToldSources",
-    "sourcewise.estimators.part_power.PartPower",
     "sourcewise.estimators.regressor.SourceWeightedRegressor",
-    "sourcewise.estimators.rows.Rows",
-    "sourcewise.estimators.rows.Training",
-    "sourcewise.estimators.selection.Selection",
-    "sourcewise.tables.bad_rows.SkippedRows",
     "sourcewise.tables.model.TableModel",
-    "sourcewise.tables.preprocessing.TablePreprocessor",
-    "sourcewise.tables.rules.ColumnRule",
 )
 
 SKOPS_MISSING = "Saving and loading models needs skops: {how}."
@@ -101,6 +73,10 @@ DAMAGED = "{path} is damaged or cut short; copy or save it again."
 NEWER_FORMAT = (
     "{path} was written by sourcewise {theirs} in format {format}, and this is sourcewise {ours}, "
     "which reads formats up to {known}; upgrade sourcewise to load it."
+)
+OLDER_FORMAT = (
+    "{path} was written by sourcewise {theirs} in format {format}, which only versions before the "
+    "first release read; fit the model and save it again."
 )
 UNKNOWN_TYPES = (
     "{path} holds types that sourcewise does not trust by itself: {names}; nothing was loaded; if "
@@ -212,7 +188,7 @@ def load(path: str | os.PathLike[str], *, trusted: Iterable[str | type] = ()) ->
     if unknown:
         raise ValueError(UNKNOWN_TYPES.format(path=path, names=_listed(unknown)))
     with _explained(path, versions):
-        model = skops.loads(content, trusted=[*TRUSTED_TYPES, *names])
+        model = restored(skops.loads(content, trusted=[*TRUSTED_TYPES, *names]))
         ours = _ours_in(model)
         for part in ours:
             check_loaded(part)
@@ -312,6 +288,9 @@ def _check_archive(content: bytes, path: Path) -> dict[str, str]:
             intact = archive.testzip() is None
     if not _is_header(header):
         raise ValueError(NOT_A_MODEL.format(path=path))
+    if header["format"] < FORMAT:
+        theirs, number = header["sourcewise"], header["format"]
+        raise ValueError(OLDER_FORMAT.format(path=path, theirs=theirs, format=number))
     if header["format"] > FORMAT:
         theirs, ours, number = header["sourcewise"], _versions()["sourcewise"], header["format"]
         raise ValueError(

@@ -565,7 +565,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         """Leave sources elsewhere where they are when a model is copied to a file or a process."""
         state: dict[str, Any] = super().__getstate__()
         training = state.get("_training")
-        if training is not None and training.elsewhere:
+        if getattr(training, "elsewhere", False):  # on its way into a file it is a dictionary
             state = {**state, "_training": None}
         return state
 
