@@ -7,7 +7,7 @@ numbers and texts, under a name of its own that stays when a class is renamed or
 from __future__ import annotations
 
 import copy
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
@@ -158,6 +158,7 @@ class Portable:
             frame = _frame_in(value)
             if frame is not None:
                 raise ValueError(NOT_ROWS.format(kind=type(frame).__name__))
+            return replace(value, features=None)  # it is learnt again from the rows
         if name == "_row_codes" and not self.include_data:
             return None
         if name == "estimator" and isinstance(value, BaseEstimator):

@@ -225,12 +225,14 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         if training.elsewhere:
             pool: Pool = training.rows
             return pool
-        return self._pool(training.rows, self.sources_.tolist())
+        with one_blas_thread(self._wants_numbers):
+            return self._pool(training.rows, self.sources_.tolist(), training.features)
 
     def _fit_rows(self, rows: Rows, names: list[Any], known: Training | None) -> None:
         """Measure the sources that are not known yet, choose, weigh, train."""
         with one_blas_thread(self._wants_numbers):
-            self._measure_and_train(self._pool(rows, names), rows, known)
+            features = None if known is None else known.features
+            self._measure_and_train(self._pool(rows, names, features), rows, known)
 
     def _measure_and_train(self, pool: Pool, rows: Any, known: Training | None) -> None:
         """Do all the work; ``rows`` are what the pool was made of, or itself if none are here."""
@@ -255,7 +257,9 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             self._fit_members(pool, measured, chosen)
         if isinstance(pool.family, EstimatorFamily):
             pool.family.expect_no_more_fits()
-        self._training: Training | None = Training(rows, findings, measured, setting)
+        self._training: Training | None = Training(
+            rows, findings, measured, setting, (pool.linear or pool).features
+        )
         if not self.keep_data or self._training.elsewhere:
             self._look_closer(pool)
         if not self.keep_data:

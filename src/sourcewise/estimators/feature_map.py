@@ -99,7 +99,7 @@ class FeatureMap:
         stored = np.bincount(X.indices, minlength=X.shape[1]) > 0
         stored &= np.broadcast_to(self.limit, stored.shape) > 0.0
         stored[-1:] |= not self.constant  # see below
-        return self if stored.all() else replace(self, kept=np.flatnonzero(stored))
+        return replace(self, kept=None if stored.all() else np.flatnonzero(stored))
 
     def __call__(self, X: Any) -> Any:
         """Map rows of features: an array, or `SparseRows` of a csr matrix."""

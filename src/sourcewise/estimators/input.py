@@ -169,11 +169,12 @@ class SourceInput(BaseEstimator):
     def _discrepancy_name(self) -> str:
         return "plug-in" if self.protocol == "paper" else self.discrepancy
 
-    def _pool(self, rows: Rows, names: list[Any]) -> Pool:
+    def _pool(self, rows: Rows, names: list[Any], known: FeatureMap | None = None) -> Pool:
+        """Put rows into a pool; what is known of the map of features is not learnt again."""
         position = validation.check_reference(names, self.reference)
         targets = self._encode(rows.y, rows.codes, names, position)
         if self._wants_numbers:
-            return self._pool_of_numbers(rows, targets, names, position)
+            return self._pool_of_numbers(rows, targets, names, position, known)
         row_numbers: Any = np.arange(len(targets))[:, None]
         sources, reference = self._in_memory(rows, row_numbers, targets, names, position)
         family = self._wrapped_family(rows)
@@ -181,14 +182,19 @@ class SourceInput(BaseEstimator):
         filled, numbers = self._as_numbers(rows, names, position)
         if numbers is None:
             return pool
-        linear = self._pool_of_numbers(replace(rows, X=numbers), targets, names, position)
+        linear = self._pool_of_numbers(replace(rows, X=numbers), targets, names, position, known)
         return replace(pool, linear=replace(linear, filled=filled))
 
     def _pool_of_numbers(
-        self, rows: Rows, targets: np.ndarray, names: list[Any], position: int
+        self,
+        rows: Rows,
+        targets: np.ndarray,
+        names: list[Any],
+        position: int,
+        known: FeatureMap | None,
     ) -> Pool:
         """Pool of the default learner."""
-        features, numbers = self._map_features(rows, names, position, targets)
+        features, numbers = self._map_features(rows, names, position, targets, known)
         both = self._in_memory(rows, numbers, targets, names, position)
         as_numbers = both if self._discrepancy_name() in LINEAR else None
         return self._pool_of(*both, position, names, features, as_numbers)
@@ -248,9 +254,14 @@ class SourceInput(BaseEstimator):
         )
 
     def _map_features(
-        self, rows: Rows, names: list[Any], position: int, targets: np.ndarray
+        self,
+        rows: Rows,
+        names: list[Any],
+        position: int,
+        targets: np.ndarray,
+        known: FeatureMap | None,
     ) -> tuple[FeatureMap, Any]:
-        """Learn the map of the features, and apply it to all rows."""
+        """Learn the map of the features, unless it is known, and apply it to all rows."""
         how, discrepancy, matrix = self._choices(), self._discrepancy_name(), rows.X
         if discrepancy in LINEAR:
             counts = np.bincount(rows.codes, minlength=len(names))
@@ -265,6 +276,8 @@ class SourceInput(BaseEstimator):
         if how.as_given:
             validation.check_magnitude(matrix, rows.codes, names, self._columns)
             features = FeatureMap.as_given(matrix)
+        elif known is not None:
+            features = known
         else:
             trusted_rows = matrix[rows.codes == position]
             validation.check_reference_magnitude(trusted_rows, names[position], self._columns)

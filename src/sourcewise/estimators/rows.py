@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.sparse_rows import canonical
 from sourcewise.estimators.concat_rows import concat_rows
+from sourcewise.estimators.feature_map import FeatureMap
 
 
 @dataclass(frozen=True)
@@ -113,12 +114,15 @@ class Training:
         The discrepancies that follow from it.
     setting : float
         Regularisation of local models.
+    features : FeatureMap, optional
+        What the default learner's map of features was; None if it has to be learnt again.
     """
 
     rows: Any
     findings: Any
     measured: Measured
     setting: float
+    features: FeatureMap | None = None
 
     @property
     def elsewhere(self) -> bool:
