@@ -25,7 +25,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import sourcewise as sw
-from sourcewise import persistence, validation
+from sourcewise import files, persistence, validation
 from sourcewise.core import choices
 from sourcewise.estimators.rows import sparse_from_parts, sparse_parts
 from sourcewise.extras import how_to_install
@@ -406,7 +406,7 @@ def test_missing_folder(model, tmp_path):
     path = tmp_path / "nowhere" / "model.skops"
     with pytest.raises(FileNotFoundError) as caught:
         save(model, path)
-    assert str(caught.value) == persistence.NO_FOLDER.format(path=path, folder=path.parent)
+    assert str(caught.value) == files.NO_FOLDER.format(path=path, folder=path.parent)
     assert not path.parent.exists()
 
 

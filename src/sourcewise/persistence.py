@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.archives import check_proportion, only_stores, store_within
 from sourcewise.extras import how_to_install
-from sourcewise.files import NO_FOLDER, write_atomically
+from sourcewise.files import destination, write_atomically
 from sourcewise.loaded import check_loaded
 from sourcewise.state import Portable, is_ours, restored
 
@@ -129,10 +129,9 @@ def save(model: Any, path: str | os.PathLike[str], *, include_data: bool = False
     skops = _skops()
     path = Path(path)
     _check_model(model)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(NO_FOLDER.format(path=path, folder=path.parent))
     if path.is_dir():
         raise ValueError(IS_FOLDER.format(path=path))
+    destination(path)
     kind = type(model).__name__
     portable = Portable(include_data)(model)
     try:

@@ -25,7 +25,7 @@ def odd(tmp_path_factory):
     columns["verdict"] = ["=keep" if v == "keep" else "@return" for v in columns["verdict"]]
     columns["+note"] = [f"=row{k}" for k in range(len(columns["size"]))]
     write_csv(folder / "odd.csv", columns)
-    told = ("--drop", "+note", "-o", "model.pkl", "--weights", "weights.csv")
+    told = ("--drop", "+note", "-o", "model.skops", "--weights", "weights.csv")
     done = run_here("fit", "odd.csv", *TOLD, *told, cwd=folder)
     assert done.code == 0, done.err
     return folder, done
@@ -38,7 +38,7 @@ def test_weights_for_spreadsheets_hold_no_formula(odd):
 
 def test_predictions_for_spreadsheets_hold_no_formula(odd):
     folder, _ = odd
-    given = ("model.pkl", "odd.csv", "--keep", "+note,vendor")
+    given = ("model.skops", "odd.csv", "--keep", "+note,vendor")
     assert run_here("predict", *given, "-o", "p.csv", cwd=folder).code == 0
     lines = cells(folder / "p.csv")
     assert lines[0][:3] == ["'+note", "vendor", "prediction"]
@@ -57,16 +57,6 @@ def test_numbers_stay_numbers(odd):
     assert run_here("fit", "numbers.csv", *TOLD, "-o", "n.skops", cwd=folder).code == 0
     assert run_here("predict", "n.skops", "numbers.csv", "-o", "n.csv", cwd=folder).code == 0
     assert all(float(line[0]) < 0 for line in cells(folder / "n.csv")[1:])
-
-
-def test_a_model_in_a_file_called_pickle_says_what_it_is(odd):
-    _, done = odd
-    assert "(It is a skops file, whatever its name: load it with sourcewise.load.)" in done.out
-
-
-def test_no_such_note_where_the_name_says_it(fitted):
-    assert fitted[0].code == 0
-    assert "skops file" not in fitted[0].out
 
 
 @pytest.mark.parametrize(("name", "option"), [("story", "story"), ("long story", "'long story'")])

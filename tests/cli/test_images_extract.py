@@ -78,7 +78,7 @@ def test_wrong_input_gets_a_sentence_and_leaves_nothing(pictures, tmp_path, argu
 
 def test_the_folder_of_pictures_is_not_written_to(pictures):
     done = run_here("images", "extract", "mine", "-o", "mine", cwd=pictures)
-    assert done.code == 2 and "is where the pictures are" in done.err
+    assert done.code == 2 and "mine is part of mine, which is read" in done.err
     done = run_here("images", "extract", "mine", "-o", "mine/cat/0.png", cwd=pictures)
     assert done.code == 2 and "is a file" in done.err
 

@@ -11,7 +11,7 @@ from made_up import WEIRD, made_up_audit, plain_audit
 
 from sourcewise.core.weights import solve_weights
 from sourcewise.report.html import render
-from sourcewise.report.html.safe_text import shortened, visible
+from sourcewise.safe_text import shortened, visible
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

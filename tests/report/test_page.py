@@ -16,8 +16,8 @@ import sourcewise as sw
 from sourcewise.audit import Expected
 from sourcewise.report.html import render
 from sourcewise.report.html.numbers import counted, in_unit, nice_ceiling
-from sourcewise.report.html.safe_text import DIRECTION, embedded
 from sourcewise.report.html.templating import environment
+from sourcewise.safe_text import DIRECTION, embedded
 
 
 class Thumbnail(NamedTuple):

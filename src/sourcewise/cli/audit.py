@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,21 +16,30 @@ from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
 from sourcewise.cli.notes import table_notes, wrapped
 from sourcewise.cli.on_cluster import audit_on_cluster, on_cluster, sources_on_cluster
-from sourcewise.cli.output import check_output, facts, outputs, plain, print_json
+from sourcewise.cli.output import (
+    DATA,
+    PAGE,
+    STDOUT,
+    check_output,
+    facts,
+    outputs,
+    plain,
+    print_json,
+    prints_itself,
+    say,
+)
 from sourcewise.cli.progress_lines import progress_of_cluster
 from sourcewise.progress_bars import progress_bars
 from sourcewise.report.html import render
 from sourcewise.report.html.numbers import in_unit
+from sourcewise.safe_text import json_text
 from sourcewise.tables.request import ONLY_IN_MEMORY
 from sourcewise.tables.training import read_training
 
-PAGES, DATA = {".html", ".htm", ""}, {".json"}
 # What is trained. A type checker cannot follow the names.
 Learner = StrEnum("Learner", {name: name for name in NAMES})  # type: ignore[misc]
 
 DEFAULT_LEARNER = Learner(LINEAR)
-
-WRONG_KIND = "A report is a page (.html) or data (.json); {path} would be neither."
 
 
 @with_fitting_options
@@ -44,7 +52,7 @@ def audit(
             "--output",
             "-o",
             metavar="FILE",
-            help="Report to write: a page (.html), or data (.json).",
+            help="Report to write: a page (.html), or data (.json; - for standard output).",
             show_default=False,
             rich_help_panel=o.OUTPUT,
         ),
@@ -69,9 +77,9 @@ def audit(
 
     Example: sourcewise audit data.csv --label y --source vendor --reference gold -o report.html
     """
-    check_output(output, given.data, given.reference_file)
-    if output is not None and output.suffix.lower() not in PAGES | DATA:
-        raise ValueError(WRONG_KIND.format(path=output))
+    content = DATA if output is not None and _is_data(output) else PAGE
+    check_output(output, content, given.data, given.reference_file)
+    quiet = prints_itself(as_json, output) or quiet
     settings = replace(given.settings(), learner=learner.value)
     about = facts(given.seed, o.command_line())
     pictures = None
@@ -105,25 +113,25 @@ def audit(
     if as_json:
         print_json(result.to_dict())
     elif not quiet:
-        print("\n".join([in_words(result), "", *table_notes(fitted)]).rstrip())
+        say("\n".join([in_words(result), "", *table_notes(fitted)]).rstrip())
         if left_out:
             rows = "row was" if len(left_out) == 1 else "rows were"
-            print(f"\n{len(left_out)} {rows} left out for their pictures: {left_out[0]}")
+            say(f"\n{len(left_out)} {rows} left out for their pictures: {left_out[0]}")
         if output is not None:
-            print(f"\nReport: {output}")
+            say(f"\nReport: {output}")
 
 
 def write_audit(result: Audit, output: Path | None) -> None:
     """Write the page, or the data if the file's name asks for it."""
     if output is None:
         return
-    if output.suffix.lower() in DATA:
-        text = json.dumps(plain(result.to_dict()), indent=2, ensure_ascii=False, allow_nan=False)
-        text += "\n"
-    else:
-        text = render(result)
+    text = json_text(plain(result.to_dict())) if _is_data(output) else render(result)
     with outputs(output) as (temporary,):
         temporary.write_bytes(text.encode())
+
+
+def _is_data(output: Path) -> bool:
+    return output == STDOUT or output.suffix.lower() in DATA.endings
 
 
 def in_words(result: Audit) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from sourcewise.cli.output import NOT_WRITABLE, facts, outputs
 from sourcewise.datasets import VendorDigits, vendor_digits
 from sourcewise.progress_bars import progress_bars
 from sourcewise.report.html import render
+from sourcewise.safe_text import csv_text
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.training import read_training
 
@@ -38,7 +38,7 @@ def demo(
         raise ValueError(NOT_WRITABLE.format(path=output, why=error.strerror)) from error
     table, page, model = (output / n for n in ("digits.csv", "report.html", "model.skops"))
     with outputs(table) as (temporary,):
-        _write_table(digits, temporary)
+        temporary.write_text(_table(digits), encoding="utf-8")
     command = f"sourcewise audit {table} --label parity --source vendor --reference gold -o {page}"
     with progress_bars(quiet):
         result, fitted = run_audit(
@@ -87,9 +87,15 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 78, initial_indent="  ", subsequent_indent="  ") + "."
 
 
-def _write_table(digits: VendorDigits, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*(f"pixel_{i // 8}_{i % 8}" for i in range(64)), "parity", "vendor"])
-        for pixels, label, vendor in zip(digits.X, digits.y, digits.vendor, strict=True):
-            writer.writerow([*map(int, pixels), "odd" if label else "even", vendor])
+def _table(digits: VendorDigits) -> str:
+    names = [f"pixel_{i // 8}_{i % 8}" for i in range(64)]
+    return csv_text(
+        [
+            {
+                **dict(zip(names, map(int, pixels), strict=True)),
+                "parity": "odd" if label else "even",
+                "vendor": vendor,
+            }
+            for pixels, label, vendor in zip(digits.X, digits.y, digits.vendor, strict=True)
+        ]
+    )

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from sourcewise.extras import how_to_install
+from sourcewise.safe_text import one_line
 
 MISSING = "The sourcewise command needs {name}, which is not installed: {how}."
 NEEDED = ("typer", "rich", "pyarrow", "skops")
@@ -50,17 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         _forget_output()
         where = f"{error.filename}: " if error.filename else ""
-        return complain(f"{where}{error.strerror or error}.")
+        return complain(f"{where}{str(error.strerror or error).rstrip('.')}.")
     except ValueError as error:
         return complain(str(error))
 
 
 def complain(sentence: str, code: int = BAD_INPUT) -> int:
     """Say one sentence on standard error."""
-    line = " ".join(sentence.split())
-    # A message may quote a file: nothing in it moves the cursor or turns the direction of writing.
-    line = "".join(c if c.isprintable() else "\ufffd" for c in line)
-    print(f"sourcewise: {line}", file=sys.stderr)
+    print(f"sourcewise: {one_line(sentence)}", file=sys.stderr)  # it may quote a file
     return code
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from sourcewise import load
-from sourcewise.cli.output import check_output, outputs, plain, source_weights
+from sourcewise.cli.output import DATA, STDOUT, check_output, outputs, plain, source_weights
+from sourcewise.safe_text import json_text
 
 
 class Format(StrEnum):
@@ -38,17 +38,21 @@ def export(
         ),
     ] = False,
     output: Annotated[
-        Path | None,
+        Path,
         typer.Option(
-            "--output", "-o", metavar="FILE", help="File to write.", show_default="standard output"
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="File to write (.json).",
+            show_default="- (standard output)",
         ),
-    ] = None,
+    ] = STDOUT,
 ) -> None:
     """Print the weights of the sources for other software.
 
     Example: sourcewise export model.skops --to nvflare
     """
-    check_output(output, model)
+    check_output(output, DATA, model)
     report = load(model).report()
     lines = source_weights(report)
     content: dict[str, Any]
@@ -57,9 +61,5 @@ def export(
         content = {"aggregation_weights": {str(row["source"]): row[key] for row in lines}}
     else:
         content = {**report.to_dict(), "sources": lines}
-    text = json.dumps(plain(content), indent=2, ensure_ascii=False, allow_nan=False)
-    if output is None:
-        print(text)
-        return
     with outputs(output) as (temporary,):
-        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.write_text(json_text(plain(content)), encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sourcewise.cli import options as o
-from sourcewise.cli.output import write_folder
+from sourcewise.cli.output import say, write_folder
 from sourcewise.cli.tables import ResultsFile, beside
 from sourcewise.experiments.figures import draw_figures
 from sourcewise.experiments.study_errors import read_studies
@@ -62,9 +62,10 @@ def figures(
             for picture in pictures
             for ending, content in picture.files.items()
         },
+        results,
     )
     if quiet:
         return
     for picture in pictures:
-        print(f"{folder / picture.name}.png, .svg")
-        print(textwrap.fill(picture.caption, 78, initial_indent="  ", subsequent_indent="  "))
+        say(f"{folder / picture.name}.png, .svg")
+        say(textwrap.fill(picture.caption, 78, initial_indent="  ", subsequent_indent="  "))

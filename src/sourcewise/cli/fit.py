@@ -14,15 +14,23 @@ from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
 from sourcewise.cli.notes import table_notes, wrapped
 from sourcewise.cli.on_cluster import fit_on_cluster, on_cluster, sources_on_cluster
-from sourcewise.cli.output import check_output, outputs, print_json, source_weights, weights_csv
+from sourcewise.cli.output import (
+    MODEL,
+    WEIGHTS,
+    check_output,
+    outputs,
+    print_json,
+    prints_itself,
+    say,
+    source_weights,
+)
 from sourcewise.cli.progress_lines import progress_of_cluster
 from sourcewise.progress_bars import progress_bars
 from sourcewise.report.verdict import verdict
+from sourcewise.safe_text import csv_text
 from sourcewise.tables.training import read_training
 
 SAME_OUTPUT = "--output and --weights name the same file {path}; give two names."
-
-NOT_BY_NAME = "(It is a skops file, whatever its name: load it with sourcewise.load.)"
 
 
 @with_fitting_options
@@ -56,9 +64,10 @@ def fit(
 
     Example: sourcewise fit data.csv --label y --source vendor --reference gold -o model.skops
     """
-    check_output(output, given.data, given.reference_file)
-    check_output(weights, given.data, given.reference_file)
-    if weights is not None and weights.absolute() == output.absolute():
+    check_output(output, MODEL, given.data, given.reference_file)
+    check_output(weights, WEIGHTS, given.data, given.reference_file)
+    quiet = prints_itself(as_json, weights) or quiet
+    if weights is not None and weights.resolve() == output.resolve():
         raise ValueError(SAME_OUTPUT.format(path=output))
     settings = given.settings()
     if on_cluster(given):
@@ -72,7 +81,7 @@ def fit(
     with outputs(output, weights) as temporary:
         save(model, temporary[0])
         if weights is not None:
-            temporary[1].write_bytes(weights_csv(report))
+            temporary[1].write_bytes(csv_text(source_weights(report)).encode())
     if as_json:
         print_json(
             {
@@ -87,8 +96,6 @@ def fit(
     elif not quiet:
         notes = table_notes(model)
         said = wrapped(str(verdict(report)), "")
-        print("\n".join([said, "", str(report), "", *notes, f"Model: {output}"]))
-        if output.suffix != ".skops":
-            print(NOT_BY_NAME)
+        say("\n".join([said, "", str(report), "", *notes, f"Model: {output}"]))
         if weights is not None:
-            print(f"Weights: {weights}")
+            say(f"Weights: {weights}")

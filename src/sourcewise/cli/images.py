@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from sourcewise.cli import options as o
+from sourcewise.cli.output import check_outside, say
 from sourcewise.cli.reproduce import StudyInterrupted
 from sourcewise.progress_bars import progress_bars
 
 ALL = "all"
 BOTH = "Give --pca or --background, not both: the PCA is either there or to be learnt."
 BAD_OUTPUT = "{path} is a file; give a folder for the features."
-IN_PICTURES = "{path} is where the pictures are; give another folder for the features."
 NO_CLASSES = (
     "The classes of the pictures are not known, so --attributes cannot say what they have; give a "
     "folder with a subfolder for each class, or a table with --label."
@@ -146,7 +146,7 @@ def extract(
 
     if pca is not None and background is not None:
         raise ValueError(BOTH)
-    _check_folder(output, pictures)
+    _check_folder(output, pictures, background)
     if label is not None and image is None:
         raise ValueError(CLASS_COLUMN.format(path=pictures))
     kinds = _kinds(corruption)
@@ -174,10 +174,10 @@ def extract(
         return
     files = len(kinds) + 1
     of = "file" if files == 1 else "files"
-    print(f"{len(found) - len(left_out):,} pictures, {files} {of} of features: {output}")
+    say(f"{len(found) - len(left_out):,} pictures, {files} {of} of features: {output}")
     if left_out:
         were = "picture was" if len(left_out) == 1 else "pictures were"
-        print(f"{len(left_out):,} {were} left out: {output / LEFT_OUT}")
+        say(f"{len(left_out):,} {were} left out: {output / LEFT_OUT}")
 
 
 def _kinds(texts: Iterable[str] | None) -> list[str]:
@@ -189,9 +189,9 @@ def _kinds(texts: Iterable[str] | None) -> list[str]:
     return [kind for kind in CORRUPTIONS if kind in chosen]
 
 
-def _check_folder(output: Path, pictures: Path) -> None:
+def _check_folder(output: Path, *pictures: Path | None) -> None:
     """Find out before any work that the folder can be one."""
     if output.exists() and not output.is_dir():
         raise ValueError(BAD_OUTPUT.format(path=output))
-    if output.exists() and pictures.is_dir() and output.samefile(pictures):
-        raise ValueError(IN_PICTURES.format(path=output))
+    for folder in pictures:
+        check_outside(output, folder)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sourcewise.cli.fitting_options import FittingOptions, Place
+from sourcewise.cli.output import check_outside
 
 if TYPE_CHECKING:
     from sourcewise.audit import Audit, Settings
@@ -29,6 +30,8 @@ def on_cluster(given: FittingOptions) -> bool:
             if value is not None:
                 raise ValueError(ONLY_ON_CLUSTER.format(option=option))
         return False
+    if given.resume is not None:
+        check_outside(given.resume, given.data)
     if any(files.values()):
         if given.scheduler is None:
             raise ValueError(TLS_NEEDS_SCHEDULER)

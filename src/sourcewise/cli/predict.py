@@ -10,9 +10,17 @@ import typer
 
 from sourcewise import load
 from sourcewise.cli import options as o
-from sourcewise.cli.output import check_output, harmless, outputs, print_json
+from sourcewise.cli.output import (
+    PREDICTIONS,
+    check_output,
+    outputs,
+    print_json,
+    prints_itself,
+    say,
+)
 from sourcewise.progress import report_progress
 from sourcewise.progress_bars import progress_bars
+from sourcewise.safe_text import cell
 from sourcewise.tables.model import TableModel
 from sourcewise.tables.reading import Table
 
@@ -38,7 +46,7 @@ def predict(
             "--output",
             "-o",
             metavar="FILE",
-            help="Predictions to write (.csv or .parquet), a line for each row of NEW.",
+            help="Predictions to write (.csv, .parquet, or - to print), a line for each row.",
             show_default=False,
         ),
     ],
@@ -57,19 +65,20 @@ def predict(
 
     Example: sourcewise predict model.skops new.csv -o predictions.csv
     """
-    check_output(output, model, data)
+    check_output(output, PREDICTIONS, model, data)
+    quiet = prints_itself(as_json, output) or quiet
     fitted = load_table_model(model)
     table = fitted.open_table(data)
     columns = fitted.preprocessor_.columns_
     kept = o.listed(keep)
     table.check_columns([*columns, *kept])
     with progress_bars(quiet), outputs(output) as (temporary,):
-        _write(_predicted(fitted, table, columns, kept), temporary, output.suffix)
+        _write(_predicted(fitted, table, columns, kept), temporary, output.suffix.lower())
     if as_json:
         print_json({"predictions": str(output), "rows": table.n_rows})
     elif not quiet:
         what = "1 prediction" if table.n_rows == 1 else f"{table.n_rows} predictions"
-        print(f"{what}: {output}")
+        say(f"{what}: {output}")
 
 
 def load_table_model(path: Path) -> TableModel:
@@ -111,7 +120,7 @@ def _write(batches: Iterator[Any], path: Path, suffix: str) -> None:
     writer = None
     to_parquet = suffix in (".parquet", ".pq")
     try:
-        for batch in batches if to_parquet else map(_harmless, batches):
+        for batch in batches if to_parquet else map(_guarded, batches):
             if writer is None and to_parquet:
                 writer = parquet.ParquetWriter(path, batch.schema)
             elif writer is None:
@@ -124,15 +133,16 @@ def _write(batches: Iterator[Any], path: Path, suffix: str) -> None:
             writer.close()
 
 
-def _harmless(batch: Any) -> Any:
-    """Put a quote before names and texts that a spreadsheet would take for a formula."""
+def _guarded(batch: Any) -> Any:
+    """Pass names and texts through the guard of CSV; each text once, however often it occurs."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     arrays = []
     for values in batch.columns:
         kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            values = pc.replace_substring_regex(values.cast(kind), r"^([=+\-@\t\r])", r"'\1")
+            coded = values.dictionary_encode()
+            texts = pa.array(map(cell, coded.dictionary.to_pylist()), type=kind)
+            values = texts.take(coded.indices)
         arrays.append(values)
-    return pa.record_batch(arrays, names=[harmless(name) for name in batch.schema.names])
+    return pa.record_batch(arrays, names=[cell(name) for name in batch.schema.names])

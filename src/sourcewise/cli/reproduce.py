@@ -15,7 +15,7 @@ import typer
 
 from sourcewise.cli import options as o
 from sourcewise.cli.entry import complain
-from sourcewise.cli.output import check_output
+from sourcewise.cli.output import RESULTS, check_output, say
 from sourcewise.experiments.catalog import make_study
 from sourcewise.experiments.estimate import Estimate
 from sourcewise.experiments.estimate import estimate as estimate_cost
@@ -152,7 +152,7 @@ def reproduce(
     """
     if output is None and not estimate:
         raise ValueError(NO_OUTPUT)
-    check_output(output)
+    check_output(output, RESULTS)
     wanted = Only(only or [])
     listed = METHODS if methods is None else map(str.strip, methods.split(","))
     chosen = make_study(
@@ -183,7 +183,7 @@ def reproduce(
         raise typer.Exit(complain(NOT_WRITTEN.format(path=output, error=error))) from None
     if not quiet:
         runs_are = "run is" if progress.done == 1 else "runs are"
-        print(f"{progress.done:,} {runs_are} in {output}.")
+        say(f"{progress.done:,} {runs_are} in {output}.")
 
 
 def _print_cost(cost: Estimate, jobs: int) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sourcewise.cli import options as o
-from sourcewise.cli.output import write_folder
+from sourcewise.cli.output import say, write_folder
 from sourcewise.experiments.layout import FORMATS, as_text
 from sourcewise.experiments.study_errors import read_studies
 from sourcewise.experiments.tables import build_sheets
@@ -51,11 +51,12 @@ def tables(
             for sheet in sheets
             for ending, lay_out in FORMATS.items()
         },
+        results,
     )
     if not quiet:
         for sheet in sheets:
-            print(as_text(sheet))
-        print(f"Tables: {folder}")
+            say(as_text(sheet))
+        say(f"Tables: {folder}")
 
 
 def beside(results: Path, what: str) -> Path:

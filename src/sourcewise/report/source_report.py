@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import textwrap
 import unicodedata
@@ -28,6 +27,7 @@ from sourcewise.report.reasons import (
     missed_shares,
     reasons,
 )
+from sourcewise.safe_text import json_text, one_line
 
 # Of more sources than the first, a terminal is shown as many as the second.
 MOST_SHOWN, WORST = 41, 20
@@ -194,12 +194,10 @@ class SourceReport:
 
         An infinite trade-off or cut-off is written as null: JSON has no infinity.
         """
-        text = json.dumps(
-            _finite(self.to_dict()), indent=2, ensure_ascii=False, default=str, allow_nan=False
-        )
+        text = json_text(_finite(self.to_dict()))
         if path is not None:
-            write_atomically(Path(path), (text + "\n").encode())
-        return text
+            write_atomically(Path(path), text.encode())
+        return text.rstrip("\n")
 
     def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the report as one self-contained page, and write it to ``path`` if one is given.
@@ -293,14 +291,12 @@ class SourceReport:
 
 
 def _wrapped(note: str) -> list[str]:
-    shown = "".join(c if c.isprintable() else "\ufffd" for c in note)
-    return textwrap.wrap(shown, WIDTH)
+    return textwrap.wrap(one_line(note), WIDTH)
 
 
 def _cell(value: Any, width: int) -> str:
     """Name in a column of a terminal: one line, nothing that moves the cursor, wide signs count."""
-    name = " ".join(str(value).split())
-    name = "".join(c if c.isprintable() else "\ufffd" for c in name)
+    name = one_line(value)
     widths = [_width(c) for c in name]
     if sum(widths) >= width:
         kept = int(np.searchsorted(np.cumsum(widths), width - 1, side="left"))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sourcewise.report.html.numbers import in_unit, part, percent
-from sourcewise.report.html.safe_text import shortened
 from sourcewise.report.source_report import SourceReport
+from sourcewise.safe_text import shortened
 
 MOST_LABELS = 6
 # What the label rates of numbers are called.

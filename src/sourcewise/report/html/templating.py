@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sourcewise.extras import how_to_install
 from sourcewise.report.html.numbers import count, counted, number, p_value, percent, weight
-from sourcewise.report.html.safe_text import embedded, shortened, visible
+from sourcewise.safe_text import embedded, shortened, visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
