@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 
 import pytest
 
@@ -81,3 +83,33 @@ def test_too_little_memory_is_one_sentence(table, tmp_path, monkeypatch, command
     assert done.out == ""
     assert done.err.count("\n") == 1 and "memory" in done.err
     assert not (tmp_path / "out.skops").exists()
+
+
+HIDDEN = ("a\r=1+1", "a\n=1+1", "\uff1d1+1", "  =1+1", "\u200b-1", "\x1b[2J\u202efdp", "\ufe62x")
+STARTS_ONE = re.compile("[\\s\u200b]*[=+@\uff1d\ufe62-]")
+
+
+def test_no_writer_lets_a_name_start_a_formula_or_move_the_cursor(tmp_path):
+    columns = make_rows(names=("gold", *HIDDEN))
+    columns["note"] = [HIDDEN[k % len(HIDDEN)] for k in range(len(columns["size"]))]
+    write_csv(tmp_path / "t.csv", columns)
+    told = (*TOLD, "--drop", "note")
+    fit = run_here("fit", "t.csv", *told, "-o", "m.skops", "--weights", "w.csv", cwd=tmp_path)
+    assert fit.code == 0, fit.err
+    printed = [
+        fit,
+        run_here("fit", "t.csv", *told, "-o", "m.skops", "--json", cwd=tmp_path),
+        run_here("audit", "t.csv", *told, "-o", "r.json", cwd=tmp_path),
+        run_here("export", "m.skops", cwd=tmp_path),
+        run_here("predict", "m.skops", "t.csv", "--keep", "note", "-o", "p.csv", cwd=tmp_path),
+    ]
+    kept = run_here("predict", "m.skops", "t.csv", "--keep", "note", "-o", "-", cwd=tmp_path)
+    texts = [(tmp_path / name).read_bytes().decode() for name in ("w.csv", "p.csv", "r.json")]
+    for text in [*(done.out for done in printed), *texts, kept.out]:
+        assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
+    for name in ("w.csv", "p.csv"):
+        lines = (tmp_path / name).read_bytes().decode().split("\n")
+        assert len(lines) == len(cells(tmp_path / name)) + 1
+        assert not any(STARTS_ONE.match(line[0]) for line in cells(tmp_path / name))
+    names = [row["source"] for row in json.loads(printed[3].out)["sources"]]
+    assert set(names) == {"gold", *HIDDEN}  # JSON loses nothing

@@ -22,6 +22,7 @@ from sourcewise.experiments.study_errors import Studies, StudyErrors
 from sourcewise.experiments.summaries import Summary, span, summarise
 from sourcewise.experiments.tables import check_not_empty, studies_in_words
 from sourcewise.extras import how_to_install
+from sourcewise.safe_text import one_line
 
 MATPLOTLIB_MISSING = "Figures need matplotlib: {how}."
 NO_FIGURE = "The results hold no study with a figure ('products' or 'animals'), only {studies}."
@@ -159,7 +160,8 @@ def _figure_2(study: StudyErrors, data: str, target: str | None, share: float | 
         over_n = [summarise(errors[:, c, k]) for k in range(len(study.numbers))]
         summaries += over_n
         _panel(axes, study.numbers, over_n, shown)
-        axes.set_title(CORRUPTIONS.get(corruption, corruption), fontsize=8.5)
+        title = CORRUPTIONS.get(corruption, one_line(corruption))
+        axes.set_title(title, fontsize=8.5, parse_math=False)
     for axes in all_axes.flat[len(panels) :]:
         axes.remove()
     figure.supxlabel("number n of corrupted sources", fontsize=8.5)

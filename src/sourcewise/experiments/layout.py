@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import textwrap
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
+
+from sourcewise.safe_text import csv_text, one_line
 
 WIDTH = 80
 LATEX_WIDTH = 100  # characters of cells that go on a page, besides the first column
@@ -70,8 +70,29 @@ class Sheet:
     records: list[dict[str, Any]]
 
 
+def _passed(sheet: Sheet, guard: Callable[[str], str]) -> Sheet:
+    """Pass every text through a guard: names come from a file that anybody may have made."""
+    tables = [
+        Table(
+            guard(table.title),
+            guard(table.corner),
+            [*map(guard, table.columns)],
+            [
+                replace(line, label=guard(line.label), cells=[*map(guard, line.cells)])
+                for line in table.lines
+            ],
+            [*map(guard, table.notes)],
+        )
+        for table in sheet.tables
+    ]
+    return replace(
+        sheet, title=guard(sheet.title), remarks=[*map(guard, sheet.remarks)], tables=tables
+    )
+
+
 def as_text(sheet: Sheet) -> str:
     """Lay out for a terminal of 80 columns; a wide table becomes several, one below the other."""
+    sheet = _passed(sheet, one_line)
     parts = [*_filled(sheet.title), "=" * min(len(sheet.title), WIDTH), *_filled(*sheet.remarks)]
     for table in sheet.tables:
         parts += ["", *_filled(table.title), *_text_blocks(table), *_filled(*table.notes)]
@@ -80,6 +101,7 @@ def as_text(sheet: Sheet) -> str:
 
 def as_markdown(sheet: Sheet) -> str:
     """Lay out as Markdown (GitHub's tables)."""
+    sheet = _passed(sheet, _markdown)
     parts = [f"# {sheet.title}", *sheet.remarks]
     for table in sheet.tables:
         parts.append(f"## {table.title}")
@@ -97,15 +119,12 @@ def as_markdown(sheet: Sheet) -> str:
 
 def as_csv(sheet: Sheet) -> str:
     """Write the numbers behind the tables, one line each."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(sheet.records[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(sheet.records)
-    return text.getvalue()
+    return csv_text(sheet.records)
 
 
 def as_latex(sheet: Sheet) -> str:
     r"""Write tables to be read in with ``\input``; they need no package."""
+    sheet = _passed(sheet, one_line)
     parts = [f"% {sentence}" for sentence in [sheet.title, *sheet.remarks]]
     for table in sheet.tables:
         parts += [
@@ -179,7 +198,13 @@ def _filled(*sentences: str) -> list[str]:
 
 
 def _pipes(cells: list[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+    return "| " + " | ".join(cells) + " |"
+
+
+def _markdown(text: str) -> str:
+    """Escape what Markdown and HTML would take for more than text."""
+    escaped = re.sub(r"([\\`*_\[\]|])", r"\\\1", one_line(text))
+    return escaped.replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _ampersands(cells: Iterable[str]) -> str:

@@ -6,6 +6,7 @@ to: a bit that flips on the disk is noticed when the file is read or continued.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,10 @@ from typing import Any, NamedTuple, get_type_hints
 from sourcewise.progress import counter
 
 BATCH = 100_000  # rows in memory at a time
+# A checksum keeps nobody from making such a file: what is in it is bounded by these.
+LONGEST = 200  # characters of a name
+MOST_BYTES = 1_000_000  # of one value
+RANGES = {"n": (0, 10**6), "p": (0, 1), "repeat": (0, 10**9), "error": (0, 1)}
 
 IN_USE = "{path} is in use by another process; wait until it has ended, or give another file."
 CANNOT = "{path} cannot be read or written: {error}."
@@ -114,7 +119,7 @@ def reading(path: Path) -> Iterator[tuple[dict[str, str], Iterator[list[tuple[An
     if not path.is_file():
         raise ValueError(NO_RESULTS.format(path=path))
     with _explaining(path):
-        connection = sqlite3.connect(path, timeout=60.0)
+        connection = _connect(path)
         try:
             connection.execute("BEGIN")  # all that is read is of one moment
             _check_tables(path, connection, new_is_fine=False)
@@ -140,7 +145,7 @@ class ResultsFile(AbstractContextManager["ResultsFile"]):
         self.path = path
         is_new = not path.exists()
         with _explaining(path):
-            self._connection = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+            self._connection = _connect(path, isolation_level=None)
             try:
                 self._open(dict(settings))
             except BaseException:
@@ -209,6 +214,14 @@ class ResultsFile(AbstractContextManager["ResultsFile"]):
             return {row[: len(KEY)] for batch in batches for row in batch}
 
 
+def _connect(path: Path, **how: Any) -> sqlite3.Connection:
+    """Open a file so that what its own definitions ask for stays small and harmless."""
+    connection: sqlite3.Connection = sqlite3.connect(path, timeout=60.0, **how)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    return connection
+
+
 def _as_stored(row: Row) -> tuple[Any, ...]:
     """Turn values into what SQLite will give back; NaN is NULL."""
     return tuple(
@@ -238,7 +251,8 @@ def _check_tables(path: Path, connection: sqlite3.Connection, *, new_is_fine: bo
 
 def _settings(path: Path, connection: sqlite3.Connection) -> dict[str, str]:
     settings = dict(connection.execute("SELECT key, value FROM settings"))
-    if connection.execute("SELECT settings FROM seal").fetchall() != [
+    right = all(isinstance(text, str) for item in settings.items() for text in item)
+    if not right or connection.execute("SELECT settings FROM seal").fetchall() != [
         (_checksum(sorted(settings.items())),)
     ]:
         raise ValueError(DAMAGED.format(path=path))
@@ -246,19 +260,37 @@ def _settings(path: Path, connection: sqlite3.Connection) -> dict[str, str]:
 
 
 def _batches(path: Path, connection: sqlite3.Connection) -> Iterator[list[tuple[Any, ...]]]:
-    ((total,),) = connection.execute("SELECT rows FROM seal")
+    seal = connection.execute("SELECT rows FROM seal").fetchall()
+    total = seal[0][0] if len(seal) == 1 else None
+    if not isinstance(total, int):
+        raise ValueError(DAMAGED.format(path=path))
     fields = ", ".join([*COLUMNS, "checksum"])
     cursor = connection.execute(f"SELECT {fields} FROM results ORDER BY {', '.join(KEY)}")
     more, found = counter("results", total), 0
     while batch := cursor.fetchmany(BATCH):
         rows = [row[:-1] for row in batch]
-        if any(_checksum(row) != told[-1] for row, told in zip(rows, batch, strict=True)):
+        whole = all(_checksum(row) == told[-1] for row, told in zip(rows, batch, strict=True))
+        if not whole or not _can_be(rows):
             raise ValueError(DAMAGED.format(path=path))
         found += len(rows)
         more(len(rows))
         yield rows
     if found != total:
         raise ValueError(DAMAGED.format(path=path))
+
+
+def _can_be(rows: list[tuple[Any, ...]]) -> bool:
+    """Whether values are of the types, lengths and sizes that we write."""
+    for (name, kind), values in zip(COLUMNS.items(), zip(*rows, strict=True), strict=True):
+        optional = {type(None)} if name in ("trade_off", "C") else set()
+        if not set(map(type, values)) <= {kind} | optional:
+            return False
+        if kind is str and max(map(len, values)) > LONGEST:
+            return False
+        low, high = RANGES.get(name, (-math.inf, math.inf))
+        if name in RANGES and not (low <= min(values) and max(values) <= high):
+            return False
+    return True
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,13 @@ from sourcewise.experiments.results import Row, reading
 
 # Of a row: its key and its error.
 FIELDS = Row._fields[: Row._fields.index("error") + 1]
+# A grid that was run in parts may have gaps; a forged file could ask for any number of cells.
+LEAST_CELLS, CELLS_A_ROW, MOST_STUDIES = 10_000_000, 100, 10
+NO_GRID = (
+    "{path} is no study: its {rows:,} rows are scattered over {cells:,} combinations; run it "
+    "again, into another file."
+)
+
 AXES = ("method", "p", "corruption", "n", "target", "repeat")
 
 
@@ -70,10 +78,12 @@ class Studies:
 def read_studies(path: Path) -> Studies:
     """Read the errors of a file of results, finished or not."""
     with reading(path) as (settings, batches):
-        return Studies(settings, arrange(batches))
+        return Studies(settings, arrange(batches, path))
 
 
-def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErrors]:
+def arrange(
+    batches: Iterable[Sequence[tuple[Any, ...]]], path: Path | str = "The file of results"
+) -> dict[str, StudyErrors]:
     """Lay rows out as arrays, a study each; a row is a tuple that starts with `FIELDS`."""
     met: dict[str, dict[Any, int]] = {name: {} for name in FIELDS[:-1]}
     codes: dict[str, list[np.ndarray]] = {name: [] for name in met}
@@ -93,7 +103,11 @@ def arrange(batches: Iterable[Sequence[tuple[Any, ...]]]) -> dict[str, StudyErro
         mine = code["study"] == number
         axes = [_axis(name, met[name], code[name][mine]) for name in AXES]
         methods, shares, corruptions, numbers, targets, repeats = (values for values, _ in axes)
-        cube = np.full([len(values) for values, _ in axes], np.nan)
+        shape, rows = [len(values) for values, _ in axes], int(mine.sum())
+        cells = math.prod(shape)
+        if cells > max(LEAST_CELLS, CELLS_A_ROW * rows) or len(met["study"]) > MOST_STUDIES:
+            raise ValueError(NO_GRID.format(path=path, rows=rows, cells=cells))
+        cube = np.full(shape, np.nan)
         cube[tuple(place for _, place in axes)] = error[mine]
         studies[study] = StudyErrors(methods, shares, corruptions, numbers, targets, repeats, cube)
     return studies
