@@ -16,15 +16,19 @@ INTERRUPT = 130
 
 def main() -> int:
     """Import the command, and run it; an interruption on the way ends quietly."""
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # in the background, interruptions are ignored
-        signal.signal(signal.SIGINT, _leave)
+    usual = {}
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        # In the background interruptions are ignored; Windows does not know all of them.
+        if number and signal.getsignal(number) in (signal.default_int_handler, signal.SIG_DFL):
+            usual[number] = signal.signal(number, _leave)
     from sourcewise.cli import main as command
 
     with suppress(ImportError):  # what is missing is said by the command
         import sourcewise.cli.app  # noqa: F401  (the larger part of the imports)
 
-    signal.signal(signal.SIGINT, usual)
+    for number, handler in usual.items():
+        signal.signal(number, handler)
     return command()
 
 

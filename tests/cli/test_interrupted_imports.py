@@ -9,19 +9,28 @@ from cli.running import COMMAND, environment
 
 INTERRUPTING = """\
 import os, signal, time
-os.kill(os.getpid(), signal.SIGINT)
+os.kill(os.getpid(), signal.{name})
 time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("module", ["numpy", "scipy", "sklearn", "typer"])
-def test_an_interruption_of_the_imports_is_no_traceback(module, tmp_path):
-    (tmp_path / f"{module}.py").write_text(INTERRUPTING)
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("numpy", "SIGINT"),
+        ("scipy", "SIGTERM"),
+        ("sklearn", "SIGINT"),
+        ("typer", "SIGTERM"),
+    ],
+)
+def test_an_interruption_of_the_imports_is_no_traceback(module, name, tmp_path):
+    (tmp_path / f"{module}.py").write_text(INTERRUPTING.format(name=name))
     (tmp_path / "here").mkdir()
+    usual = filter(None, [os.environ.get("PYTHONPATH")])
     done = subprocess.run(
         [str(COMMAND), "demo"],
         cwd=tmp_path / "here",
-        env=environment() | {"PYTHONPATH": os.fspath(tmp_path)},
+        env=environment() | {"PYTHONPATH": os.pathsep.join([os.fspath(tmp_path), *usual])},
         capture_output=True,
         text=True,
         timeout=300,

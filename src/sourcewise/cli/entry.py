@@ -1,7 +1,8 @@
 """Where the ``sourcewise`` command starts, and where every failure becomes an exit code.
 
-0: done. 2: something about the input, explained in one sentence. 130: interrupted. The last two
-leave nothing behind. Anything else is a mistake of ours and shows where it happened.
+0: done. 2: something about the input, explained in one sentence. 130: interrupted, by Ctrl-C, a
+plain kill or the end of the terminal. The last two leave nothing behind. Anything else is a mistake
+of ours and shows where it happened.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from sourcewise.extras import how_to_install
+from sourcewise.interruption import interruptible
 from sourcewise.safe_text import one_line
 
 MISSING = "The sourcewise command needs {name}, which is not installed: {how}."
@@ -22,6 +24,11 @@ BAD_INPUT, INTERRUPT = 2, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
+    with interruptible():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         import pyarrow  # noqa: F401  (used later; better to know now if it is missing)
 

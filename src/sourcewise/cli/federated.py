@@ -83,8 +83,8 @@ def site(
     Nothing that is sent is ever run, and no port is opened.
     """
     _check_flower()
-    from sourcewise.engines.flower.loopback import interruptible
     from sourcewise.engines.flower.node import Node, SuperLink
+    from sourcewise.interruption import interruptible
 
     def tell(sentence: str) -> None:
         print("".join(c if c.isprintable() else "\ufffd" for c in sentence), flush=True)

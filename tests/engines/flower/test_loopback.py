@@ -12,9 +12,10 @@ import time
 import pytest
 
 from sourcewise.engines.flower import loopback
-from sourcewise.engines.flower.loopback import HOST, PORTS, Loopback, free_port, interruptible
+from sourcewise.engines.flower.loopback import HOST, PORTS, Loopback, free_port
 from sourcewise.engines.flower.own_superlink import TABLES, owner
 from sourcewise.engines.flower.process_tree import descendants, running
+from sourcewise.interruption import interruptible
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "killpg"), reason="there are no groups of processes here"

@@ -322,7 +322,8 @@ def test_nothing_listens_any_more_once_the_program_is_killed(tmp_path, how):
     program.write_text(
         "import sys, time\n"
         "from pathlib import Path\n"
-        "from sourcewise.engines.flower.loopback import Loopback, interruptible\n"
+        "from sourcewise.engines.flower.loopback import Loopback\n"
+        "from sourcewise.interruption import interruptible\n"
         "with interruptible(), Loopback(Path(sys.argv[1])) as loop:\n"
         "    print(loop.port, flush=True)\n"
         "    time.sleep(300)\n"

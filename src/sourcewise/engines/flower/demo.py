@@ -12,9 +12,10 @@ import numpy as np
 
 from sourcewise import SourceWeightedClassifier
 from sourcewise.datasets import VendorDigits, vendor_digits
-from sourcewise.engines.flower.loopback import Loopback, interruptible
+from sourcewise.engines.flower.loopback import Loopback
 from sourcewise.engines.flower.project import project_files
 from sourcewise.engines.flower.server import FACTS
+from sourcewise.interruption import interruptible
 
 RUN_FAILED = "The federated run has failed; the end of its log says: {tail}"
 

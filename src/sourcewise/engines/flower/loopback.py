@@ -14,11 +14,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
 from sourcewise.engines.flower.process_tree import descendants, running
@@ -236,23 +235,6 @@ class Loopback:
                     return
             time.sleep(0.1)
         raise ValueError(NOT_READY.format(name=name, seconds=READY, log=self.log(name)))
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """Let a plain kill, or a closed terminal, end as Ctrl-C does: what was started is stopped."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]  # nohup
-    before = {number: signal.signal(number, stop) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def program(name: str) -> str:
