@@ -96,6 +96,10 @@ BAD_TABLES = {
         ["'size' holds dates"],
     ),
     "infinity": (lambda: with_cell("size", 61, "inf"), ["'north' has infinity", "'size'"]),
+    "a number too large": (
+        lambda: with_cell("size", 70, "1e39"),
+        ["'north' has a number beyond single precision", "'size' (row 71)", "--skip-bad-rows"],
+    ),
     "missing label": (lambda: with_cell("verdict", 62, ""), ["'north' has no label", "row 63"]),
     "missing source": (lambda: with_cell("vendor", 9, ""), ["Row 10 has no source"]),
     "one source only": (lambda: changed("vendor", ["gold"] * 420), ["no source besides"]),
@@ -136,6 +140,19 @@ class TestFiles:
     def test_not_a_table(self, tmp_path, name, content, words):
         (tmp_path / name).write_bytes(content)
         refuse(tmp_path, "fit", tmp_path / name, *TOLD, *OUT, words=words)
+
+    def test_a_text_longer_than_python_takes_in_a_ragged_table(self, tmp_path):
+        (tmp_path / "d.csv").write_bytes(b"a,b\n1," + b"x" * 131_073 + b"\n1,2,3\n")
+        refuse(tmp_path, "fit", tmp_path / "d.csv", *TOLD, *OUT, words=["a line has 3 cells"])
+
+    def test_a_pipe_is_not_waited_for(self, fitted, tmp_path):
+        os.mkfifo(tmp_path / "pipe")
+        pipe, words = tmp_path / "pipe", ["is a pipe or a device"]
+        refuse(tmp_path, "fit", pipe, *TOLD, *OUT, words=words)
+        refuse(tmp_path, "predict", fitted[1], pipe, "-o", "p.csv", words=words)
+        refuse(tmp_path, "fit", "/dev/zero", *TOLD, *OUT, words=words)
+        refuse(tmp_path, "predict", pipe, pipe, "-o", "p.csv", words=["not a model file"])
+        refuse(tmp_path, "tables", pipe, words=["no file of results"])
 
     def test_folder_without_parquet(self, tmp_path):
         (tmp_path / "empty").mkdir()
@@ -263,7 +280,8 @@ class TestModels:
         )
 
 
-def test_interrupted_by_ctrl_c(tmp_path):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_interrupted_by_ctrl_c_or_a_plain_kill(name, tmp_path):
     rng = np.random.default_rng(0)
     columns = {f"x{j}": [f"{v:.3f}" for v in rng.normal(size=6000)] for j in range(20)}
     columns["verdict"] = rng.choice(["keep", "return"], 6000).tolist()
@@ -282,7 +300,7 @@ def test_interrupted_by_ctrl_c(tmp_path):
     os.close(end)
     shown = _read_until(screen, "Comparing sources")
     assert "Reading the table" in shown
-    process.send_signal(signal.SIGINT)
+    process.send_signal(getattr(signal, name))
     shown += _read_until(screen, None)
     assert process.wait(timeout=300) == 130
     assert process.stdout.read() == b""

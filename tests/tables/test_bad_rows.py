@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from sourcewise.tables import bad_rows
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.training import read_training
 
@@ -143,6 +146,17 @@ def test_lines_with_too_many_cells_are_counted(tmp_path):
     assert found.counts.sum() == 120
     with pytest.raises(ValueError, match="line 71 has 5 cells .* --skip-bad-rows"):
         read(path, skip_bad_rows=False)
+
+
+@pytest.mark.parametrize("cell", [1e39, -1e300])
+def test_a_number_that_no_tree_could_read_is_a_bad_row_of_its_source(cell):
+    frame = table().astype({"x": float})
+    frame.loc[60, "x"] = cell
+    (skipped,) = read(frame).skipped
+    assert (skipped.source, skipped.rows, skipped.first) == (frame["who"][60], 1, 61)
+    assert skipped.why == bad_rows.TOO_LARGE.format(column="x", value=cell)
+    with pytest.raises(ValueError, match=rf"{skipped.source}.*{re.escape(bad_rows.BEYOND)}.*'?x'?"):
+        read(frame, skip_bad_rows=False)
 
 
 def test_braces_in_names_and_values_are_only_braces():

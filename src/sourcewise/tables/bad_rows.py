@@ -16,8 +16,12 @@ UNKNOWN_LABEL = "a label that no trusted row has (such as {value!r})"
 NOT_A_NUMBER = "no number in column {column!r} (such as {value!r})"
 NOT_A_DATE = "no date in column {column!r} (such as {value!r})"
 INFINITE = "infinity in column {column!r}"
+BEYOND = "a number beyond single precision (3.4e38)"
+TOO_LARGE = BEYOND + " in column {column!r} (such as {value!r})"
 UNNAMED, UNREADABLE = "(rows without a source)", "(lines with too few or too many cells)"
 LONGEST = 40
+# Trees read single precision, and no learner does well beyond it.
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -126,11 +130,19 @@ def bad_values(name: str, values: Any, *, number: bool, order: str) -> tuple[np.
         bad = np.isnan(calendar.text_days(as_text(values), order)) & ~missing(values)
         return bad, NOT_A_DATE.replace("{column!r}", repr(column))
     if number and is_text(values.type):
-        bad = np.isnan(numbers_in_text(values)) & ~missing(values)
+        bad = ~within(numbers_in_text(values)) & ~missing(values)
         return bad, NOT_A_NUMBER.replace("{column!r}", repr(column))
     if types.is_floating(values.type):
-        return np.isinf(plain(values)), INFINITE.replace("{column!r}", repr(column))
+        numbers = plain(values)
+        bad = ~within(numbers) & ~np.isnan(numbers)
+        why = INFINITE if np.isinf(numbers[bad]).all() else TOO_LARGE
+        return bad, why.replace("{column!r}", repr(column))
     return np.zeros(len(values), dtype=bool), ""
+
+
+def within(numbers: np.ndarray) -> np.ndarray:
+    """Which numbers single precision holds; NaN is none."""
+    return np.asarray(np.abs(numbers) <= LARGEST)
 
 
 def missing(values: Any) -> np.ndarray:

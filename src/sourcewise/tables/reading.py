@@ -9,7 +9,7 @@ import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,9 @@ from sourcewise.tables.values import NUMBER, as_arrow
 
 NO_PATH = "There is no file or folder {path}."
 NO_ACCESS = "{path} cannot be read: {why}."
+NOT_A_FILE = (
+    "{path} is a pipe or a device, and a table is read more than once; save it in a file first."
+)
 EMPTY = "{path} is empty; give a table with a header and rows."
 NO_ROWS = "{path} has a header but no rows."
 NOT_A_TABLE = (
@@ -33,7 +36,7 @@ OTHER_COLUMNS = (
 )
 NOT_UTF8 = "{path} is not UTF-8 text (line {line}); save it as 'CSV UTF-8' or convert it first."
 RAGGED = (
-    "{path} is not a table: line {line} has {got} cells and the header has {expected}; correct it, "
+    "{path} is not a table: {line} has {got} cells and the header has {expected}; correct it, "
     "or pass --skip-bad-rows to leave such lines out."
 )
 COLUMN_TWICE = "{path} has two columns named {name!r}; rename one of them."
@@ -259,6 +262,8 @@ def open_table(given: Any, *, as_text: Sequence[str] = (), skip_bad_rows: bool =
             if not files:
                 raise ValueError(NO_PARQUET_INSIDE.format(path=path))
             return ParquetTable(path, files)
+        if path.exists() and not path.is_file():
+            raise ValueError(NOT_A_FILE.format(path=path))
         with path.open("rb") as file:
             start = file.read(4096)
     except FileNotFoundError:
@@ -350,7 +355,8 @@ def _check_text(path: Path) -> list[str]:
 def _csv_problem(path: Path, message: str) -> str:
     ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", message)
     if ragged:
-        line = ragged[1] or _first_ragged(path, int(ragged[2])) or "?"
+        number = ragged[1] or _first_ragged(path, int(ragged[2]))
+        line = f"line {number}" if number else "a line"
         return RAGGED.format(path=path, line=line, got=ragged[3], expected=ragged[2])
     return NOT_A_TABLE.format(path=path)
 
@@ -363,9 +369,10 @@ def _first_ragged(path: Path, expected: int) -> int | None:
         if not before:
             file.seek(0)
         reader = csv.reader(file, delimiter=delimiter)
-        for cells in reader:
-            if cells and len(cells) != expected:
-                return reader.line_num + before
+        with suppress(csv.Error):  # a text that is longer than the module takes
+            for cells in reader:
+                if cells and len(cells) != expected:
+                    return reader.line_num + before
     return None
 
 

@@ -61,7 +61,7 @@ SOURCE_NO_NAME = (
     "Column {column!r} holds {kind}, which cannot name sources; turn it into text or whole numbers."
 )
 NOT_FINITE = (
-    "Source {source!r} has infinity in column {column!r} (row {row}); correct it, or leave such "
+    "Source {source!r} has {what} in column {column!r} (row {row}); correct it, or leave such "
     "rows out with --skip-bad-rows."
 )
 SAME_COLUMN = "Column {column!r} cannot hold both the labels and the sources."
@@ -258,7 +258,7 @@ def _find_bad_values(
 def _may_be_infinite(kinds: list[Any]) -> bool:
     import pyarrow.types as types
 
-    return any(types.is_floating(kind) for kind in kinds)
+    return any(types.is_floating(kind) or types.is_decimal(kind) for kind in kinds)
 
 
 def _column(parts: list[Table], name: str, text: bool) -> Any:
@@ -427,18 +427,19 @@ def _grouped(y: np.ndarray, place: np.ndarray, n_rows: int) -> np.ndarray:
 
 
 def _check_finite(training: TrainingTable, place: np.ndarray) -> None:
-    """Name the source, the column and the row of the first infinity."""
+    """Name the source, the column and the row of the first number that is none to learn from."""
     for source in range(len(training.names)):
         rows = training.rows(source)
         block = training.X[rows]
-        bad = ~np.isfinite(block.data if scipy.sparse.issparse(block) else block)
-        if bad.any():
-            if scipy.sparse.issparse(block):
-                bad = ~np.isfinite(block.toarray())
-            row, column = (int(i) for i in np.argwhere(bad)[0])
+        numbers = block.data if scipy.sparse.issparse(block) else block
+        if numbers.size and not bad_rows.within(np.array([numbers.min(), numbers.max()])).all():
+            dense = block.toarray() if scipy.sparse.issparse(block) else block
+            row, column = (int(i) for i in np.argwhere(~bad_rows.within(dense))[0])
+            infinite = np.isinf(dense[row, column])
             raise ValueError(
                 NOT_FINITE.format(
                     source=training.names[source],
+                    what="infinity" if infinite else bad_rows.BEYOND,
                     column=training.preprocessor.get_feature_names_out()[column],
                     row=int(np.flatnonzero(place == rows.start + row)[0]) + 1,
                 )
