@@ -1,6 +1,6 @@
-"""What a model file may cost: checks of an archive before anything in it is built.
+"""What a file may cost: checks of archives and arrays before anything in them is built.
 
-Loading takes memory and time in proportion to the size of the file, because
+Loading a model takes memory and time in proportion to the size of the file, because
 
 - members are stored as they are, archives within members too: nothing expands;
 - no two entries of the directory share bytes, and no member is read for two objects;
@@ -14,15 +14,26 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import zlib
-from collections.abc import Iterator
-from typing import Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 
 SCHEMA = "schema.json"
 ARRAY_LOADER, SPARSE_LOADER = "NdArrayNode", "SparseMatrixNode"
+# Archives of arrays may be compressed: their arrays may have so many bytes for one of the file, and
+# so many in any case.
+EXPANDS, LEAST_BYTES = 20, 1 << 22
+
+NO_ARRAY = "it is no array, or not of the length that it claims"
+NO_ARRAYS = "it cannot be read as arrays"
+ARRAY_MISSING = "the array {name!r} is missing"
+EXPANDS_TOO_MUCH = "it would unpack to more than {factor} times its size"
+
 ZIP_MAGIC = b"PK\x03\x04"
 
 
@@ -120,20 +131,64 @@ def _is_sound(node: dict[str, Any], member: bytes) -> bool:
         return _is_stored_npz(member)
     if node["__loader__"] == ARRAY_LOADER:
         # numpy.void of a number makes as many bytes as the number says.
-        return node.get("__class__") != "void" and _is_array(member)
+        return node.get("__class__") != "void" and _is_array(io.BytesIO(member), len(member))
     return True
 
 
 def _is_stored_npz(member: bytes) -> bool:
     with ZipFile(io.BytesIO(member)) as archive:
         return only_stores(archive, len(member)) and all(
-            _is_array(archive.read(name)) for name in archive.namelist()
+            _is_array(io.BytesIO(part), len(part)) for part in map(archive.read, archive.namelist())
         )
 
 
-def _is_array(member: bytes) -> bool:
-    """Whether bytes are an array in numpy's format of just this length."""
-    stream = io.BytesIO(member)
+def load_array(path: Path) -> np.ndarray:
+    """Read a file of one array; a ValueError says what is wrong with any other."""
+    with path.open("rb") as file:
+        return _array(file, os.fstat(file.fileno()).st_size)
+
+
+def load_arrays(path: Path, names: Sequence[str], optional: Sequence[str] = ()) -> dict[str, Any]:
+    """Read some arrays of an archive; a ValueError says what is wrong with any other file."""
+    try:
+        with ZipFile(path) as archive:
+            there = {member.filename: member for member in archive.infolist()}
+            wanted = [name for name in (*names, *optional) if f"{name}.npy" in there]
+            members = [there[f"{name}.npy"] for name in wanted]
+            known = all(m.compress_type in (ZIP_STORED, ZIP_DEFLATED) for m in members)
+            total = sum(member.file_size for member in members)
+            most = max(EXPANDS * path.stat().st_size, LEAST_BYTES)
+            contents = map(archive.read, members if known and total <= most else [])
+            arrays = {
+                name: _array(io.BytesIO(content), len(content))
+                for name, content in zip(wanted, contents, strict=False)
+            }
+    except MemoryError:
+        raise
+    except Exception as error:  # parsers of damaged files raise anything
+        raise ValueError(NO_ARRAYS) from error
+    if total > most:
+        raise ValueError(EXPANDS_TOO_MUCH.format(factor=EXPANDS))
+    missing = [name for name in names if name not in arrays]
+    if missing:
+        raise ValueError(ARRAY_MISSING.format(name=missing[0]))
+    return arrays
+
+
+def _array(stream: IO[bytes], size: int) -> np.ndarray:
+    try:
+        sound = _is_array(stream, size)
+    except Exception as error:  # of the header alone, which is small
+        raise ValueError(NO_ARRAY) from error
+    if not sound:
+        raise ValueError(NO_ARRAY)
+    stream.seek(0)
+    array: np.ndarray = np.load(stream, allow_pickle=False)
+    return array
+
+
+def _is_array(stream: IO[bytes], size: int) -> bool:
+    """Whether a stream of so many bytes is an array in numpy's format of just this length."""
     version = np.lib.format.read_magic(stream)
     if version == (1, 0):
         shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
@@ -142,5 +197,5 @@ def _is_array(member: bytes) -> bool:
     else:
         return False
     count = math.prod(shape)
-    left = len(member) - stream.tell()
+    left = size - stream.tell()
     return min(shape, default=0) >= 0 and count <= left and count * dtype.itemsize == left

@@ -63,8 +63,8 @@ def test_a_file_gives_back_what_it_was_made_of(tmp_path):
     [
         ({"components": np.zeros((3, 5))}, "do not fit together"),
         ({"mean": np.full(12, np.nan)}, "do not fit together"),
-        ({"variances": np.array([{}] * 3, dtype=object)}, "holds no arrays"),
-        ({"made_by": None}, "an array is missing"),
+        ({"variances": np.array([{}] * 3, dtype=object)}, "cannot be read as arrays"),
+        ({"made_by": None}, "the array .made_by. is missing"),
     ],
 )
 def test_other_files_are_refused(tmp_path, change, sentence):

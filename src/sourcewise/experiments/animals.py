@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+
+from sourcewise.archives import load_array
+from sourcewise.files import read_json
 
 FEATURES, LABELS = "all_features.npy", "all_labels.npy"
 NAMES = "attributes.txt"  # a line for each column of labels, where they are not the paper's
@@ -27,7 +29,7 @@ LEAST_AGREEMENT = 0.75
 NO_FOLDER = "There is no folder {path}; give the one that holds the published feature files."
 NO_FILE = "{path} is missing; the published features are {names}."
 NOT_ARRAY = "{path} is not a NumPy array file: {why}."
-NOT_TABLE = "{path} must hold a table of numbers; it has {ndim} dimensions of type {dtype}."
+NOT_TABLE = "{path} must hold a table of numbers; it has shape {shape} and type {dtype}."
 NOT_FINITE = "{path} holds NaN or infinity (first in row {row})."
 NO_CONSTANT = "{path} must have a constant column, as the published features do; none is constant."
 LABEL_ROWS = "{path} has {found} rows and {features} has {expected}; they must agree."
@@ -138,12 +140,11 @@ def _table(path: Path, kinds: str) -> np.ndarray:
         names = ", ".join([FEATURES, LABELS, *IMAGE_FILES.values()])
         raise ValueError(NO_FILE.format(path=path, names=names))
     try:
-        table: np.ndarray = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        why = str(error).splitlines()[0].rstrip(".") if str(error) else "it ends too early"
-        raise ValueError(NOT_ARRAY.format(path=path, why=why)) from error
-    if table.ndim != 2 or table.dtype.kind not in kinds:
-        raise ValueError(NOT_TABLE.format(path=path, ndim=table.ndim, dtype=table.dtype))
+        table = load_array(path)
+    except (ValueError, OSError) as error:
+        raise ValueError(NOT_ARRAY.format(path=path, why=error)) from error
+    if table.ndim != 2 or 0 in table.shape or table.dtype.kind not in kinds:
+        raise ValueError(NOT_TABLE.format(path=path, shape=table.shape, dtype=table.dtype))
     return table
 
 
@@ -181,7 +182,7 @@ def _corrupted(path: Path, clean: np.ndarray) -> np.ndarray:
 def _made_together(*paths: Path) -> bool:
     """Whether the record beside files says that they were made from the same pictures."""
     try:
-        record = json.loads((paths[0].parent / RECORD).read_text(encoding="utf-8"))
+        record = read_json(paths[0].parent / RECORD)
         made = record["files"]
         return all(made[path.name] == _checksum(path) for path in paths)
     except (OSError, ValueError, TypeError, KeyError):

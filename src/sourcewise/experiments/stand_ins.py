@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from sourcewise.archives import load_arrays
 from sourcewise.experiments.animals import IMAGE_FILES, AnimalData, attribute_names
 from sourcewise.experiments.products import PER_CLASS, Product, listed_products, with_constant
 
@@ -98,11 +98,9 @@ def make_products(n_others: int = 0, n_features: int = 25, seed: int = 0) -> lis
 def _read(name: str, folder: Path | None, wanted: tuple[str, ...]) -> dict[str, Any]:
     path = _find(name, folder)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {array: archive[array] for array in wanted if array in archive.files}
-    except (ValueError, OSError, EOFError, AttributeError, BadZipFile) as error:
-        why = error if isinstance(error, ValueError) else "it is not an archive of arrays"
-        raise ValueError(NOT_ARCHIVE.format(path=path, name=name, why=why)) from error
+        arrays = load_arrays(path, (), optional=wanted)
+    except ValueError as error:
+        raise ValueError(NOT_ARCHIVE.format(path=path, name=name, why=error)) from error
     for array in wanted:
         if array not in arrays:
             raise ValueError(MISSING_ARRAY.format(path=path, array=array, name=name))

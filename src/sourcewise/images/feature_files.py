@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from sourcewise.images.labels import ClassAttributes, of_pictures, one_each
 from sourcewise.images.pca import FeaturePCA
 from sourcewise.images.pictures import Pictures
 from sourcewise.progress import counter
+from sourcewise.safe_text import csv_text
 
 SHARDS, PCA_FILE = "shards", "pca.npz"
 LISTED, LEFT_OUT = "pictures.csv", "left-out.csv"
@@ -183,19 +183,11 @@ def _lists(wanted: Extraction, kept: np.ndarray, problems: dict[int, str]) -> di
         {"row": row, "picture": pictures.names[k], "class": classes[k] if classes else ""}
         for row, k in enumerate(kept)
     ]
-    lists = {LISTED: _csv(lines)}
+    lists = {LISTED: csv_text(lines).encode()}
     if problems:
         bad = [{"picture": pictures.names[k], "problem": problems[k]} for k in sorted(problems)]
-        lists[LEFT_OUT] = _csv(bad)
+        lists[LEFT_OUT] = csv_text(bad).encode()
     return lists
-
-
-def _csv(lines: Sequence[Mapping[str, object]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(lines[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue().encode("utf-8", errors="surrogateescape")
 
 
 def _record(

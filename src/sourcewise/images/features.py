@@ -42,7 +42,9 @@ class Features(NamedTuple):
 def concat_features(parts: Iterable[Features]) -> Features:
     """Put parts below each other."""
     found = list(parts)
-    width = max((each.values.shape[1] for each in found), default=0)
+    widths = {each.values.shape[1] for each in found}
+    check_widths(widths - {0})
+    width = max(widths, default=0)
     # A part without any usable picture does not know how many features there are.
     values = [
         each.values

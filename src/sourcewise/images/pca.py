@@ -6,11 +6,11 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import scipy.linalg
 
+from sourcewise.archives import load_arrays
 from sourcewise.files import write_atomically
 
 N_COMPONENTS = 100  # as in the paper
@@ -125,18 +125,16 @@ class FeaturePCA:
     def load(cls, path: str | Path) -> FeaturePCA:
         """Read a file; nothing in it is run."""
         path = Path(path)
+        if not path.is_file():
+            raise ValueError(NOT_PCA.format(path=path, why="there is no such file"))
         try:
-            with np.load(path, allow_pickle=False) as archive:
-                mean, components, variances, made_by = (archive[name] for name in ARRAYS)
-        except FileNotFoundError:
-            raise ValueError(NOT_PCA.format(path=path, why="there is no such file")) from None
-        except KeyError as error:
-            raise ValueError(NOT_PCA.format(path=path, why="an array is missing")) from error
-        except (ValueError, OSError, EOFError, AttributeError, TypeError, BadZipFile) as error:
-            raise ValueError(NOT_PCA.format(path=path, why="it holds no arrays")) from error
+            mean, components, variances, made_by = load_arrays(path, ARRAYS).values()
+        except ValueError as error:
+            raise ValueError(NOT_PCA.format(path=path, why=error)) from error
         numbers = (mean, components, variances)
         right = all(each.dtype.kind == "f" and np.isfinite(each).all() for each in numbers)
         right = right and mean.ndim == 1 and components.ndim == 2 and made_by.dtype.kind == "U"
+        right = right and made_by.ndim == 0 and min(components.shape) > 0
         if not right or components.shape != (*variances.shape, *mean.shape):
             raise ValueError(NOT_PCA.format(path=path, why="its arrays do not fit together"))
         return cls(mean, components, variances, str(made_by))

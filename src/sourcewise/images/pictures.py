@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from sourcewise.archives import load_arrays
 from sourcewise.images.reading import SUFFIXES, read_picture
 from sourcewise.tables.reading import open_table
 
@@ -207,19 +207,13 @@ def below(base: Path, name: str, table: Path, column: str, row: int) -> Path:
 
 
 def _of_archive(path: Path) -> Pictures:
+    if not path.is_file():
+        raise ValueError(NOT_ARCHIVE.format(path=path, why="there is no such file"))
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in ("blob", "offsets")}
-            known = {name: archive[name] for name in ("y", "classes") if name in archive.files}
-    except KeyError as error:
-        why = str(error.args[0]).rstrip(".") if error.args else "an array is missing"
-        raise ValueError(NOT_ARCHIVE.format(path=path, why=why)) from error
-    except FileNotFoundError:
-        raise ValueError(NOT_ARCHIVE.format(path=path, why="there is no such file")) from None
-    except (ValueError, OSError, EOFError, AttributeError, BadZipFile) as error:
-        why = "it cannot be read as arrays"
-        raise ValueError(NOT_ARCHIVE.format(path=path, why=why)) from error
-    blob, offsets = arrays["blob"], arrays["offsets"]
+        known = load_arrays(path, ("blob", "offsets"), optional=("y", "classes"))
+    except ValueError as error:
+        raise ValueError(NOT_ARCHIVE.format(path=path, why=error)) from error
+    blob, offsets = known["blob"], known["offsets"]
     _check_offsets(path, blob, offsets)
     content = [blob[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
     names = [f"picture {k}" for k in range(len(content))]
@@ -232,8 +226,8 @@ def _check_offsets(path: Path, blob: np.ndarray, offsets: np.ndarray) -> None:
     right = blob.ndim == offsets.ndim == 1 and blob.dtype == np.uint8 and offsets.dtype.kind in "iu"
     right = right and len(offsets) > 1
     if right:
-        ends = offsets.astype(np.int64)
-        right = bool(ends[0] >= 0 and ends[-1] <= len(blob) and (np.diff(ends) >= 0).all())
+        right = bool(offsets[0] >= 0 and offsets[-1] <= len(blob))
+        right = right and bool((offsets[:-1] <= offsets[1:]).all())
     if not right:
         raise ValueError(NOT_ARCHIVE.format(path=path, why=BAD_OFFSETS))
 
@@ -244,6 +238,8 @@ def _classes(path: Path, known: dict[str, np.ndarray], n: int) -> list[str]:
         raise ValueError(NOT_ARCHIVE.format(path=path, why=f"{n} pictures have {y.size} labels"))
     if names is None:
         return [str(label) for label in y.tolist()]
-    if y.dtype.kind not in "iu" or (n and not 0 <= y.min() <= y.max() < len(names)):
+    right = y.dtype.kind in "iu" and names.ndim == 1
+    if not right or (n and not 0 <= y.min() <= y.max() < len(names)):
         raise ValueError(NOT_ARCHIVE.format(path=path, why="its labels are not among its classes"))
-    return [str(names[k]) for k in y]
+    words = [str(name) for name in names.tolist()]  # each once: all its pictures share it
+    return [words[k] for k in y]

@@ -24,6 +24,12 @@ TOO_LARGE = (
     "{name} would unpack to more pixels than Pillow's limit of {limit:,} "
     "(PIL.Image.MAX_IMAGE_PIXELS), which guards against files made to fill the memory."
 )
+EXPANDS = (
+    "{name} would unpack to {pixels:,} pixels, too many for a file of {size:,} bytes, as files do "
+    "that were made to fill the memory."
+)
+# Pixels that any file may have, and for each of its bytes: blank scans have some hundred.
+ANY_PIXELS, PIXELS_A_BYTE = 25_000_000, 300
 MODE = "{name} holds numbers of mode {mode}, not colours; convert it to 8 bits a channel."
 NOT_ARRAY = (
     "{name} must be an array of shape (height, width), (height, width, 3) or (height, width, 4) of "
@@ -148,11 +154,15 @@ def _opened(picture: Any, name: str) -> Any:
         raise PictureError(EMPTY.format(name=name))
     try:
         with _limit_kept():
-            return Image.open(io.BytesIO(content), formats=KINDS)
+            image = Image.open(io.BytesIO(content), formats=KINDS)
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise PictureError(TOO_LARGE.format(name=name, limit=Image.MAX_IMAGE_PIXELS)) from None
     except Exception as error:
         raise PictureError(NOT_PICTURE.format(name=name, kinds=", ".join(KINDS))) from error
+    pixels = image.width * image.height
+    if pixels > max(ANY_PIXELS, PIXELS_A_BYTE * len(content)):
+        raise PictureError(EXPANDS.format(name=name, pixels=pixels, size=len(content)))
+    return image
 
 
 def _content(path: Path, name: str) -> bytes:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sourcewise.files import staged, write_atomically
+from sourcewise.archives import load_array
+from sourcewise.files import read_json, staged, write_atomically
 from sourcewise.images.features import Features
 
 SHARD_ROWS = 512
@@ -33,7 +34,7 @@ class Shards:
         path = folder / RECORD
         if path.exists():
             try:
-                before = json.loads(path.read_text(encoding="utf-8"))
+                before = read_json(path)
             except ValueError:
                 before = None
             if not isinstance(before, dict):
@@ -53,17 +54,19 @@ class Shards:
         """
         path = self._path(shard)
         try:
-            values = np.load(path, allow_pickle=False)
-            beside = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+            values = load_array(path)
+            beside = read_json(path.with_suffix(".json"))
             problems = {int(row): str(why) for row, why in beside["problems"].items()}
             before = list(beside["stamps"])
-            if values.dtype != np.float32 or values.ndim != 2 or len(values) != len(before):
-                return None
-        except FileNotFoundError:
+        except (ValueError, OSError, AttributeError, TypeError, KeyError):
+            return None  # absent, or damaged: made again
+        if values.dtype != np.float32 or values.ndim != 2:
             return None
-        except (ValueError, EOFError, OSError, AttributeError, TypeError, KeyError):
-            return None  # damaged: made again
-        if len(before) != len(stamps):
+        usable = np.isfinite(values).all(axis=1)
+        usable[[row for row in problems if 0 <= row < len(usable)]] = True
+        if not usable.all() or not set(problems) <= set(range(len(stamps))):
+            return None
+        if not len(values) == len(before) == len(stamps):
             return None
         changed = [k for k, stamp in enumerate(stamps) if stamp != before[k] or k in problems]
         return Features(values, problems), changed
