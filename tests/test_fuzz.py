@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import io
-import json
+import os
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from benchmarks.faults import model_file, table_file
 from pyarrow import csv, parquet
 
 import sourcewise as sw
+from benchmarks import faults
 from cli.running import TOLD, make_rows, run_here, write_csv
 from sourcewise.tables.reading import open_table
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.training import read_training
-from test_persistence import members, rewrite
 
-N_TABLES, N_MODELS = 200, 104
-CELLS = (
-    b"",
-    b'"',
-    b",",
-    b"\n",
-    b"\r",
-    b"\0",
-    b"NaN",
-    b"1e999",
-    b"-",
-    b"\xff",
-    b"=1+1",
-    b"\xe2\x80\xae",
-)
+N_TABLES, N_MODELS, N_OTHERS = 200, 104, 120
 
 
 @pytest.fixture(scope="module")
@@ -43,69 +28,6 @@ def place(tmp_path_factory):
     done = run_here("fit", folder / "data.csv", *TOLD, "-o", folder / "model.skops", "-q")
     assert done.code == 0, done.err
     return folder
-
-
-def mutated(content, rng):
-    """Change, cut, double or insert a few stretches of bytes."""
-    content = bytearray(content)
-    for _ in range(rng.integers(1, 6)):
-        at = int(rng.integers(len(content)))
-        to = at + int(rng.integers(1, 40))
-        match rng.integers(6):
-            case 0:
-                content[at] ^= 1 << int(rng.integers(8))
-            case 1:
-                del content[at:to]
-            case 2:
-                content[at:at] = content[at:to]
-            case 3:
-                content[at:at] = CELLS[rng.integers(len(CELLS))]
-            case 4:
-                content[at:to] = rng.bytes(to - at)
-            case 5 if rng.random() < 0.2:
-                del content[at:]
-        if not content:
-            break
-    return bytes(content)
-
-
-def odd_column(values, rng):
-    """Return the same column as another type."""
-    size = len(values)
-    match rng.integers(9):
-        case 0:
-            return pa.array([[v] for v in values.to_pylist()])
-        case 1:
-            return pa.array([{"a": v} for v in values.to_pylist()])
-        case 2:
-            return pa.array([str(v).encode() + b"\xff" for v in values.to_pylist()])
-        case 3:
-            return pa.nulls(size)
-        case 4:
-            return pa.array(np.arange(size), type=pa.timestamp("ns"))
-        case 5:
-            return pa.array(np.full(size, np.inf))
-        case 6:
-            return pa.array([str(v) for v in values.to_pylist()]).dictionary_encode()
-        case 7:
-            return pa.array(rng.integers(0, 2**63, size).astype(np.uint64) + np.uint64(2**63))
-        case _:
-            return pa.array([b"\xff"] * size, type=pa.binary(1))
-
-
-def table_file(place, folder, seed):
-    """Write one damaged table."""
-    rng = np.random.default_rng(seed)
-    if seed % 4 == 0:
-        table = parquet.read_table(place / "data.parquet")
-        for k in rng.choice(table.num_columns, 1 + (rng.random() < 0.2), replace=False):
-            column = odd_column(table.column(int(k)), rng)
-            table = table.set_column(int(k), table.column_names[k], column)
-        parquet.write_table(table, folder / "data.parquet")
-        return folder / "data.parquet"
-    name = "data.csv" if seed % 4 < 3 else "data.parquet"
-    (folder / name).write_bytes(mutated((place / name).read_bytes(), rng))
-    return folder / name
 
 
 def assert_a_sentence(error, limit=600):
@@ -138,67 +60,6 @@ def test_damaged_tables_are_predicted_or_refused_in_a_sentence(seed, place, tmp_
 
 # -- models --------------------------------------------------------------------------------------
 
-VALUES = ("null", "-1", "1e308", "NaN", '"x"', "[]", "{}", "[1, 2]", "true", "99999999999999999999")
-
-
-def containers(value):
-    yield value
-    for part in value.values() if isinstance(value, dict) else value:
-        if isinstance(part, dict | list):
-            yield from containers(part)
-
-
-def mutated_schema(schema, rng):
-    """Remove, swap, double or replace a few nodes, or a text within them."""
-    for _ in range(rng.integers(1, 4)):
-        inside = [c for c in containers(schema) if c]
-        chosen, other = (inside[rng.integers(len(inside))] for _ in range(2))
-        keys = list(chosen) if isinstance(chosen, dict) else list(range(len(chosen)))
-        key = keys[rng.integers(len(keys))]
-        match rng.integers(4):
-            case 0:
-                del chosen[key]
-            case 1:
-                chosen[key] = json.loads(json.dumps(other))
-            case 2:
-                chosen[key] = VALUES[rng.integers(len(VALUES))]
-            case 3 if isinstance(chosen, dict) and "content" in chosen:
-                chosen["content"] = VALUES[rng.integers(len(VALUES))]
-    return schema
-
-
-def mutated_array(content, rng):
-    array = np.load(io.BytesIO(content))
-    buffer = io.BytesIO()
-    match rng.integers(4):
-        case 0:
-            array = np.concatenate([array.ravel(), array.ravel()])
-        case 1:
-            array = array.ravel()[:-1]
-        case 2:
-            array = array.astype(str)
-        case 3:
-            array = np.full(array.shape, np.nan)
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def model_file(place, path, seed):
-    """Write one damaged model."""
-    rng = np.random.default_rng(seed)
-    content = (place / "model.skops").read_bytes()
-    path.write_bytes(content)
-    if seed % 4 == 0:
-        path.write_bytes(mutated(content, rng))
-    elif seed % 4 == 1:
-        inside = members(path)
-        arrays = [name for name in inside if name.endswith(".npy")]
-        names = rng.choice(arrays, 2)
-        rewrite(path, {name: mutated_array(inside[name], rng) for name in names})
-    else:
-        schema = mutated_schema(json.loads(members(path)["schema.json"]), rng)
-        rewrite(path, {"schema.json": json.dumps(schema)})
-
 
 @pytest.mark.parametrize("eighth", range(8))
 def test_damaged_models_work_or_are_refused_in_a_sentence(eighth, place, tmp_path):
@@ -217,3 +78,41 @@ def test_damaged_models_work_or_are_refused_in_a_sentence(eighth, place, tmp_pat
         model.report().to_frame()
         outcomes.add("works")
     assert "refused" in outcomes
+
+
+# -- what else is read, and by the same seeds in benchmarks.faults ---------------------------------
+
+OTHERS = [name for name in faults.KINDS if not name.startswith(("models", "tables"))]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    pytest.importorskip("PIL")
+    folder = tmp_path_factory.mktemp("whole")
+    faults.prepare(folder)
+    return folder
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_forged_files_are_read_or_refused_in_a_sentence(name, whole, tmp_path):
+    kind = faults.KINDS[name]
+    expected = faults.whole(kind, whole)
+    found = [faults.outcome(kind, whole, tmp_path, s, expected) for s in range(N_OTHERS)]
+    assert [text for text in found if text not in ("refused", "alike", "other")] == []
+    assert "refused" in found
+
+
+def test_models_that_name_functions_or_hold_pickles_run_nothing(whole, tmp_path):
+    for seed in range(40):
+        faults.hostile_model(whole, tmp_path / "model.skops", seed)
+        try:
+            sw.load(tmp_path / "model.skops")
+        except ValueError as error:
+            assert_a_sentence(error)
+        assert not (whole / "canary").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills as in Unix")
+def test_a_kill_leaves_no_file_half_written(tmp_path):
+    found = {faults.killed_while_writing(tmp_path, seed) for seed in range(20)}
+    assert found <= {"alike", "other"}

@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse
 import sklearn
 import skops.io
+from benchmarks.faults import members, rewrite
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
@@ -91,19 +92,6 @@ def path(tmp_path):
 def saved(model, path):
     save(model, path)
     return path
-
-
-def members(path):
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def rewrite(path, changes, compression=zipfile.ZIP_STORED):
-    """Replace members of an archive (None removes one), with checksums that are right."""
-    content = {k: v for k, v in {**members(path), **changes}.items() if v is not None}
-    with zipfile.ZipFile(path, "w", compression=compression) as archive:
-        for name, value in content.items():
-            archive.writestr(name, value)
 
 
 def header(path):
