@@ -16,7 +16,7 @@ from sourcewise.tables.reading import open_table
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.training import read_training
 
-N_TABLES, N_MODELS, N_OTHERS = 200, 104, 120
+N_TABLES, N_MODELS, N_OTHERS = 200, 104, 150
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ HERE = Path(__file__).parent.parent / "src" / "sourcewise"
 
 # From the bottom to the top; those of one line know nothing of each other.
 LAYERS = (
-    ("extras", "files"),
+    ("extras", "files", "interruption", "safe_text"),
     ("progress", "progress_bars"),
     ("core",),
     ("columns", "validation", "engines.memory", "report"),

@@ -12,6 +12,7 @@ import typer
 from sourcewise.cli import options as o
 from sourcewise.cli.output import write_folder
 from sourcewise.extras import how_to_install
+from sourcewise.safe_text import visible
 
 app = typer.Typer(
     name="federated",
@@ -84,15 +85,13 @@ def site(
     """
     _check_flower()
     from sourcewise.engines.flower.node import Node, SuperLink
-    from sourcewise.interruption import interruptible
 
     def tell(sentence: str) -> None:
-        print("".join(c if c.isprintable() else "\ufffd" for c in sentence), flush=True)
+        print(visible(sentence), flush=True)
 
     node = Node(file, tell)
     try:
-        with interruptible():
-            node.serve(SuperLink(superlink, root_certificates, key, insecure), max_retries)
+        node.serve(SuperLink(superlink, root_certificates, key, insecure), max_retries)
     except KeyboardInterrupt:
         print(f"Site {node.site.name!r} has stopped.")
 

@@ -297,11 +297,11 @@ def _can_be(rows: list[tuple[Any, ...]]) -> bool:
 def _explaining(path: Path) -> Iterator[None]:
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # even its messages quote the file
         raise ValueError(refusal(path, error)) from error
 
 
-def refusal(path: Path, error: sqlite3.DatabaseError) -> str:
+def refusal(path: Path, error: Exception) -> str:
     """Say why a file cannot be used: a good one that is locked must not be taken for a bad one."""
     name = getattr(error, "sqlite_errorname", "") or ""
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
