@@ -54,8 +54,8 @@ def staged(*paths: Path) -> Iterator[list[Path]]:
             temporary.append(_hidden(target))
             _create(temporary[-1], like=target)
         yield temporary
-        for written in temporary:
-            _sync(written)
+        for written, target in zip(temporary, targets, strict=True):
+            _sync(written, like=target)
         _rename_all(temporary, targets)
     finally:
         for written in temporary:
@@ -74,15 +74,17 @@ def _create(path: Path, like: Path) -> None:
     if before:
         with suppress(OSError, AttributeError):  # not everybody may; Windows has no owners
             os.chown(path, before.st_uid, before.st_gid)
-        os.chmod(path, before.st_mode & 0o777)
+        os.chmod(path, before.st_mode & 0o777 | 0o200)  # or nobody could write to it
 
 
-def _sync(path: Path) -> None:
-    """Wait until the disk has a file, or the names in a folder."""
+def _sync(path: Path, like: Path | None = None) -> None:
+    """Wait until the disk has a file and its mode, or the names in a folder."""
     if path.is_dir() and os.name == "nt":  # no handles of folders there
         return
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
+        if like is not None and like.exists():
+            os.chmod(path, like.stat().st_mode & 0o777)
         os.fsync(handle)
     finally:
         os.close(handle)

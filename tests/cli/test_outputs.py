@@ -160,10 +160,10 @@ def test_a_secret_file_is_never_open_to_others_meanwhile(mode, tmp_path):
     path.write_bytes(b"old")
     path.chmod(mode)
     with staged(path) as (temporary,):
-        assert stat.S_IMODE(temporary.stat().st_mode) == mode
-        temporary.chmod(mode | 0o200)  # for whoever is not root
+        assert stat.S_IMODE(temporary.stat().st_mode) == mode | 0o200  # somebody has to write it
         temporary.write_bytes(b"new")
     assert path.read_bytes() == b"new"
+    assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
 @unix
