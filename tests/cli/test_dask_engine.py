@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
+from distributed import LocalCluster
 
 import sourcewise as sw
 from cli.running import NAMES, TOLD, make_rows, run_here
@@ -31,8 +32,10 @@ def parquet(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scheduler():
-    with cluster.local_cluster(2, "1GiB") as client:
-        yield client.scheduler.address
+    """A cluster of the user's own, which asks nobody for keys."""
+    alone = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
+    with LocalCluster(2, threads_per_worker=1, memory_limit="1GiB", **alone) as made:
+        yield made.scheduler_address
 
 
 def test_fit_writes_what_it_writes_in_memory(parquet, scheduler, tmp_path):
