@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from sourcewise.core.weights import WeightProblem, solve_weights, theory_trade_off, weight_path
+from sourcewise.core.weights import (
+    WeightProblem,
+    counted_sizes,
+    solve_weights,
+    theory_trade_off,
+    weight_path,
+)
 
 fixed = settings(derandomize=True, deadline=None, max_examples=150)
 
@@ -322,3 +328,45 @@ def test_delta_is_a_probability(delta):
 def test_loss_bound_is_positive(loss_bound):
     with pytest.raises(ValueError, match="loss_bound must be positive and finite"):
         theory_trade_off(0.05, loss_bound)
+
+
+CAP, TRUSTED = 2.0, 100.0
+
+
+@fixed
+@given(sources, trade_off, st.data())
+def test_names_with_the_same_rows_in_total_count_the_same(pool, lam, data):
+    d, claimed = pool
+    claimed = np.minimum(claimed, CAP * TRUSTED)  # who claims more splits itself below
+    whole = solve_weights(d, counted_sizes(claimed, CAP, TRUSTED), lam)
+    chosen = data.draw(st.integers(0, len(d) - 1))
+    cuts = data.draw(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=50))
+    names = claimed[chosen] * np.array(cuts) / sum(cuts)
+    parts = solve_weights(
+        np.append(np.delete(d, chosen), np.full(len(names), d[chosen])),
+        counted_sizes(np.append(np.delete(claimed, chosen), names), CAP, TRUSTED),
+        lam,
+    )
+    assert parts[len(d) - 1 :].sum() == pytest.approx(whole[chosen], rel=1e-6, abs=1e-12)
+
+
+@fixed
+@given(sources, trade_off)
+def test_no_row_counts_more_than_one_of_an_uncapped_source_of_the_same_discrepancy(pool, lam):
+    d, claimed = pool
+    weights = solve_weights(d, counted_sizes(claimed, CAP, TRUSTED), lam)
+    a_row = weights / claimed
+    for value in np.unique(d):
+        same = d == value
+        uncapped = same & (claimed <= CAP * TRUSTED)
+        if uncapped.any():
+            assert a_row[same].max() <= 1.02 * a_row[uncapped].min()
+
+
+@fixed
+@given(st.lists(st.floats(1.0, 1e9), min_size=1, max_size=20), st.floats(1.0, 1e9))
+def test_what_a_giant_gains_by_names_is_a_cap_for_each(claimed, trusted):
+    counted = counted_sizes(np.array(claimed), CAP, trusted)
+    assert counted.max() <= CAP * trusted
+    for i, size in enumerate(counted):
+        assert counted_sizes(np.array([claimed[i]]), CAP, trusted)[0] == size

@@ -146,7 +146,9 @@ class Choices:
     clip_quantile : float
         Features are cut off at these quantiles of the reference, below and above; 0: not.
     size_cap : float
-        No source counts for more rows than so many times the median source.
+        No source counts for more rows than so many times the trusted ones: these are the only
+        number that nobody else can choose. What is known of a source is no surer than the rows that
+        it was judged on; with twice as many, its own rows add little to what remains unknown.
     only_varying : bool
         Ignore columns that are constant in the reference: of what they mean it cannot tell
         anything, so they could carry a signal that only a source knows.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -267,6 +267,14 @@ def solve_weights(
     problem = WeightProblem.from_sources(discrepancies, sizes)
     weights, cutoff = problem._solve(float(_check_trade_offs(trade_off, one=True)))
     return (weights, cutoff) if return_cutoff else weights
+
+
+def counted_sizes(sizes: NDArray[Any], size_cap: float, trusted: float) -> NDArray[Any]:
+    """Rows that sources count for: at most ``size_cap`` times the trusted ones.
+
+    No source's count depends on another's, so that names cost and gain nothing.
+    """
+    return np.asarray(np.minimum(sizes, size_cap * trusted))
 
 
 def weight_path(

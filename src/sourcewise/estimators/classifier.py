@@ -78,7 +78,7 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
         Keep the training rows, for :meth:`add_source`.
     strict : bool, default False
         For sources that may lie on purpose: features are cut off at the reference's 2.5 % and
-        97.5 % quantiles, no source counts for more rows than twice the median source, and the
+        97.5 % quantiles, no source counts for more rows than twice the trusted ones, and the
         report warns sooner of regions in which a source goes against the reference. The paper's
         protocol has no part in it.
     verbose : bool

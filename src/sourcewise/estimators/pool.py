@@ -17,6 +17,7 @@ from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
+from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.filled_rows import FilledRows
@@ -108,10 +109,7 @@ class Pool:
     @cached_property
     def untrusted_sizes(self) -> np.ndarray:
         """Effective rows of the untrusted sources, capped if so chosen."""
-        sizes = self.sources.sizes
-        if not len(sizes) or np.isinf(self.choices.size_cap):
-            return sizes
-        return np.minimum(sizes, self.choices.size_cap * np.median(sizes))
+        return counted_sizes(self.sources.sizes, self.choices.size_cap, self.reference.size)
 
     @cached_property
     def row_counts(self) -> np.ndarray:

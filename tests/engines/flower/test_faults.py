@@ -176,8 +176,8 @@ def test_labels_that_the_reference_does_not_have_leave_their_site_out():
     assert len(found.sources_) == 5
 
 
-def test_a_claim_of_many_rows_counts_as_twice_the_median():
-    X, y, names = rows(n_sites=5, bad=())
+def test_a_claim_of_many_rows_counts_as_twice_the_reference():
+    X, y, names = rows(n_sites=5, n_ref=80, bad=())
 
     class Claiming(Site):
         def _answer(self, question, content, data):
@@ -192,7 +192,7 @@ def test_a_claim_of_many_rows_counts_as_twice_the_median():
     sites[0] = Claiming(sites[0].name, sites[0].rows)
     found, sources = federated((X, y, names), classifier(), carrier=LocalCarrier(sites))
     assert sources.facts.capped == {"site-0": 1e9}
-    assert found.source_sizes_[1] == pytest.approx(120.0)
+    assert found.source_sizes_[1] == pytest.approx(160.0)
     assert in_memory((X, y, names), classifier()).source_sizes_[1] == pytest.approx(60.0)
 
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sourcewise.core.choices import STRICT
 from sourcewise.core.data import SourceData
 from sourcewise.core.engine import OpenSources, TrustedRows
+from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.flower.carriers import Carrier, GridCarrier
 from sourcewise.engines.flower.engine import FlowerEngine
 from sourcewise.engines.flower.modes import MODES, Mode
@@ -25,7 +27,6 @@ BAD_SHOWN = (
 )
 
 TIMEOUT = 600.0
-SIZE_CAP = 2.0  # in units of the median site
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class FlowerSources:
     table : TableRules, optional
         For sites whose rows are tables: how their columns become those of ``X``.
     size_cap : float or None
-        No site counts for more rows than so many times the median site: a number of rows cannot be
+        No site counts for more rows than so many times the reference's: a number of rows cannot be
         checked. None believes every number.
     guards : bool
         Leave out sites that contradict themselves in training, or are copies of others or of the
@@ -175,7 +176,7 @@ class FlowerSources:
         mode: str = "models-only",
         exact_selection: bool = False,
         table: TableRules | None = None,
-        size_cap: float | None = SIZE_CAP,
+        size_cap: float | None = STRICT.size_cap,
         guards: bool = True,
         least_sites: int = 1,
         timeout: float = TIMEOUT,
@@ -229,10 +230,8 @@ class FlowerSources:
 
     def _sizes(self) -> np.ndarray:
         """Rows that sites count for."""
-        claimed = self._claimed(self.session.names)
-        if self.size_cap is None:
-            return claimed
-        return np.asarray(np.minimum(claimed, self.size_cap * np.median(claimed)))
+        cap = np.inf if self.size_cap is None else self.size_cap
+        return counted_sizes(self._claimed(self.session.names), cap, float(len(self.y)))
 
     def _claimed(self, names: Sequence[str]) -> np.ndarray:
         return np.array([float(self.session.described[name].sizes[0]) for name in names])
