@@ -1,10 +1,12 @@
 """What a site that lies can gain, with and without the checks: error, and the liar's weight.
 
-    python -m benchmarks.liars [--seeds 6] [--quick]
+    python -m benchmarks.liars [--seeds 6] [--first 0] [--names | --split] [--quick]
 
 Ten sites of 150 rows, 10 features, 100 trusted rows, two classes; one site lies (or a hundred
 copies of it join). Everything runs in this process, through the same messages as over Flower. The
-bar: no single liar among ten raises the error by more than .02 over that of the honest nine.
+bar: no single liar among ten raises the error by more than .02 over that of the honest nine. Many
+names beside honest sites, tiny ones or of a giant that splits itself, come at the end: names with
+no more rows in all than an honest site or two may raise it by no more than .01.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from sourcewise import SourceWeightedClassifier
 from sourcewise.core.data import SourceData
 from sourcewise.core.quadratic_sources import Derivatives
-from sourcewise.engines.flower import FlowerSources, LocalCarrier, Site, wire
+from sourcewise.engines.flower import FlowerSources, LocalCarrier, Policy, Site, wire
 from sourcewise.engines.flower.questions import Description, name_of
 
 N_SITES, ROWS, FEATURES, TRUSTED, TEST = 10, 150, 10, 100, 4000
@@ -37,6 +39,7 @@ class Draw:
     names: np.ndarray
     X_test: np.ndarray
     y_test: np.ndarray
+    w: np.ndarray
 
     @classmethod
     def of(cls, seed: int) -> Draw:
@@ -46,15 +49,20 @@ class Draw:
             ["ours", *(f"site-{k}" for k in range(N_SITES))], [TRUSTED] + [ROWS] * N_SITES
         )
         w = 2.0 * rng.normal(size=FEATURES) / FEATURES**0.5
-        X = rng.normal(size=(len(names) + TEST, FEATURES)) * np.linspace(0.5, 1.5, FEATURES)
-        y = (rng.random(len(X)) < 1.0 / (1.0 + np.exp(-X @ w))).astype(int)
         n = len(names)
-        return cls(X[:n], y[:n], names, X[n:], y[n:])
+        X, y = draw_rows(rng, w, n + TEST)
+        return cls(X[:n], y[:n], names, X[n:], y[n:], w)
 
     def rows(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """Features and labels of one source."""
         mine = self.names == name
         return self.X[mine], self.y[mine]
+
+
+def draw_rows(rng: np.random.Generator, w: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw rows whose labels go by a logistic model."""
+    X = rng.normal(size=(n, FEATURES)) * np.linspace(0.5, 1.5, FEATURES)
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-X @ w))).astype(int)
 
 
 class Liar(Site):
@@ -66,7 +74,7 @@ class Liar(Site):
     @classmethod
     def telling(cls, name: str, X: Any, y: Any, lie: Any) -> Liar:
         """Make one; ``lie(question, message, data, count)`` returns an answer."""
-        site = cls.of_arrays(name, X, y)
+        site = cls.of_arrays(name, X, y, Policy(least_rows=1))
         object.__setattr__(site, "lie", lie)
         object.__setattr__(site, "asked", {})
         return site  # type: ignore[return-value]
@@ -181,6 +189,12 @@ def slowly(question: str, message: Any, data: SourceData, count: int) -> Any:
     return plain(question, message, replace(data, y=y), count)
 
 
+def slowly_and_large(question: str, message: Any, data: SourceData, count: int) -> Any:
+    """Do so with a thousand million rows."""
+    lie = many_rows if question == "describe" else slowly
+    return lie(question, message, data, count)
+
+
 @dataclass(frozen=True)
 class Attack:
     """What the liar does.
@@ -198,6 +212,12 @@ class Attack:
     mode : str
     seen : bool
         Whether a check can see it.
+    names : int
+        Sites with rows of their own; more than one stand beside the honest.
+    rows : int
+        Of each of several.
+    honest : int
+        Honest sites.
     """
 
     name: str
@@ -207,6 +227,9 @@ class Attack:
     copies: int = 0
     mode: str = "models-only"
     seen: bool = True
+    names: int = 1
+    rows: int = ROWS
+    honest: int = N_SITES - 1
 
 
 ATTACKS = [
@@ -231,27 +254,50 @@ ATTACKS = [
     Attack(
         "the same, and 10^9 rows claimed", false_plug_in_and_large, True, mode=GRADIENTS, seen=False
     ),
+    Attack("7 sites of 6 flipped rows beside three honest", flips=True, names=7, rows=6, honest=3),
+    Attack("30 sites of 6 flipped rows beside nine", flips=True, names=30, rows=6),
+    Attack("the same, 10^9 rows claimed by each", many_rows, True, names=30, rows=6, seen=False),
+    Attack("10^9 rows, a tenth flipped", slowly_and_large, seen=False),
+    Attack("the same under ten names", slowly_and_large, names=10, rows=15, seen=False),
+    Attack(
+        "poisoned training, noise, 10^9 rows, ten names",
+        behind_noise,
+        False,
+        names=10,
+        rows=15,
+        seen=False,
+    ),
 ]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The error of one fit; the liar's weight, and how many of it and its copies were left out."""
+    """The error of one fit; weights of liar and honest; how many of its names were left out."""
 
     error: float
     weight: float
+    honest: float
     left_out: int
 
 
-def run(draw: Draw, attack: Attack | None, **options: Any) -> Outcome:
+def liars(draw: Draw, attack: Attack) -> list[Site]:
+    """Make the sites of an attack."""
+    rng = np.random.default_rng(0)
+    rows = [draw.rows("ours" if attack.mirrors else LIAR)] * (attack.copies + 1)
+    if attack.names > 1:
+        rows = [draw_rows(rng, draw.w, attack.rows) for _ in range(attack.names)]
+    return [
+        Liar.telling(f"{LIAR}-{k}" if k else LIAR, X, 1 - y if attack.flips else y, attack.lie)
+        for k, (X, y) in enumerate(rows)
+    ]
+
+
+def run(draw: Draw, attack: Attack | None, n_honest: int = N_SITES - 1, **options: Any) -> Outcome:
     """Fit once."""
-    honest = [f"site-{k}" for k in range(1, N_SITES)]
+    honest = [f"site-{k}" for k in range(1, n_honest + 1)]
     sites = [Site.of_arrays(name, *draw.rows(name)) for name in honest]
     if attack is not None:
-        X, y = draw.rows("ours" if attack.mirrors else LIAR)
-        y = 1 - y if attack.flips else y
-        names = [LIAR, *(f"{LIAR}-copy-{k}" for k in range(attack.copies))]
-        sites += [Liar.telling(name, X, y, attack.lie) for name in names]
+        sites += liars(draw, attack)
         options["mode"] = attack.mode
     sources = FlowerSources(LocalCarrier(sites), *draw.rows("ours"), **options)
     discrepancy = "plug-in" if options.get("mode") == GRADIENTS else "combined"
@@ -260,9 +306,11 @@ def run(draw: Draw, attack: Attack | None, **options: Any) -> Outcome:
     )
     model.fit_sources(sources)
     theirs = [name.startswith(LIAR) for name in model.sources_.tolist()]
+    others = [name in honest for name in model.sources_.tolist()]
     return Outcome(
         float(np.mean(model.predict(draw.X_test) != draw.y_test)),
         float(model.source_weights_[theirs].sum()),
+        float(model.source_weights_[others].sum()),
         sum(name.startswith(LIAR) for name in sources.facts.left_out),
     )
 
@@ -278,6 +326,7 @@ CLAIM_SIZES = (
     joined_and_large,
     false_plug_in_and_large,
     behind_noise,
+    slowly_and_large,
 )
 HEAD = (
     "| attack by one of ten | error: no check | sizes capped | all checks | rise with all checks "
@@ -285,36 +334,38 @@ HEAD = (
 )
 
 
-def table(seeds: int, attacks: list[Attack]) -> None:
+def table(first: int, seeds: int, attacks: list[Attack]) -> None:
     """Run all attacks; prints a Markdown table."""
-    draws = [Draw.of(seed) for seed in range(seeds)]
-    modes = dict.fromkeys(["models-only", *(attack.mode for attack in attacks)])
-    bases = {m: np.array([run(draw, None, mode=m).error for draw in draws]) for m in modes}
-    for mode, base in bases.items():
-        error = f"{base.mean():.3f} (s.e. {_error_of(base):.3f})"
-        print(f"Error of the honest nine, mode {mode}: {error}.")
+    draws = [Draw.of(seed) for seed in range(first, first + seeds)]
+    kinds = dict.fromkeys((attack.mode, attack.honest) for attack in attacks)
+    bases = {(m, n): [run(draw, None, n, mode=m) for draw in draws] for m, n in kinds}
+    for (mode, n), base in bases.items():
+        errors = np.array([o.error for o in base])
+        error = f"{errors.mean():.3f} (s.e. {_error_of(errors):.3f})"
+        weight = np.mean([o.honest for o in base])
+        print(f"Error of {n} honest, mode {mode}: {error}; their weight: {weight:.2f}.")
     print()
     print(HEAD)
     print("|" + " --- |" * 9, flush=True)
     for attack in attacks:
         found = {
-            name: [run(draw, attack, **options) for draw in draws]
+            name: [run(draw, attack, attack.honest, **options) for draw in draws]
             for name, options in CHECKS.items()
             if name != "sizes" or attack.lie in CLAIM_SIZES
         }
-        print(_line(attack, found, bases[attack.mode]), flush=True)
+        print(_line(attack, found, bases[attack.mode, attack.honest]), flush=True)
 
 
-def _line(attack: Attack, found: dict[str, list[Outcome]], base: np.ndarray) -> str:
+def _line(attack: Attack, found: dict[str, list[Outcome]], base: list[Outcome]) -> str:
     """Return the table's line of one attack."""
     cells = {name: _means(made) for name, made in found.items()}
     same = ("the same", "the same")
     errors, weights = zip(*(cells.get(name, same) for name in CHECKS), strict=True)
-    rise = np.array([o.error for o in found["all"]]) - base
+    rise = np.array([o.error for o in found["all"]]) - [o.error for o in base]
     over = " **over**" if rise.mean() > BAR else ""
     left_out = np.mean([o.left_out for o in found["all"]])
     name = attack.name + ("" if attack.seen else " (open)")
-    all_of = f"{left_out:.3g} of {attack.copies + 1}"
+    all_of = f"{left_out:.3g} of {attack.copies + attack.names}"
     change = f"{rise.mean():+.3f} ± {_error_of(rise):.3f}{over}"
     return "| " + " | ".join([name, *errors, change, *weights, all_of]) + " |"
 
@@ -328,14 +379,53 @@ def _error_of(values: np.ndarray) -> float:
     return float(values.std(ddof=1) / len(values) ** 0.5)
 
 
+SPOILED: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
+    "good": lambda y, rng: y,
+    "a tenth flipped": lambda y, rng: np.where(rng.random(len(y)) < 0.1, 1 - y, y),
+    "shuffled": lambda y, rng: rng.permutation(y),
+    "flipped": lambda y, rng: 1 - y,
+}
+PARTS = (1, 5, 25, ROWS)
+
+
+def split_table(first: int, seeds: int) -> None:
+    """Print weight and error of one source of ten under many names, in memory and strict."""
+    print("| its labels | " + " | ".join(f"{n} names" for n in PARTS) + " |")
+    print("|" + " --- |" * (1 + len(PARTS)), flush=True)
+    for kind, spoil in SPOILED.items():
+        found = np.array(
+            [[_split(Draw.of(s), spoil, n) for n in PARTS] for s in range(first, first + seeds)]
+        )
+        cells = [f"{weight:.3f}, {error:.3f}" for weight, error in found.mean(axis=0)]
+        print(f"| {kind} | " + " | ".join(cells) + " |", flush=True)
+
+
+def _split(draw: Draw, spoil: Any, n_names: int) -> tuple[float, float]:
+    y, names, mine = draw.y.copy(), draw.names.astype("U20"), draw.names == LIAR
+    y[mine] = spoil(y[mine], np.random.default_rng(0))
+    names[mine] = [f"{LIAR}-{k % n_names}" for k in range(ROWS)]
+    model = SourceWeightedClassifier(reference="ours", strict=True, random_state=0)
+    model.fit(draw.X, y, sources=names)
+    theirs = np.char.startswith(model.sources_.astype(str), LIAR)
+    error = np.mean(model.predict(draw.X_test) != draw.y_test)
+    return float(model.source_weights_[theirs].sum()), float(error)
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--first", type=int, default=0, help="first draw (0)")
+    parser.add_argument("--names", action="store_true", help="only attacks of many names")
+    parser.add_argument("--split", action="store_true", help="one source under many names")
     parser.add_argument("--quick", action="store_true", help="two draws, without the many copies")
     given = parser.parse_args()
-    attacks = [a for a in ATTACKS if not (given.quick and a.copies)]
-    table(2 if given.quick else given.seeds, attacks)
+    if given.split:
+        split_table(given.first, given.seeds)
+        return
+    attacks = [a for a in ATTACKS if not (given.quick and a.copies + a.names > 50)]
+    attacks = [a for a in attacks if a.names > 1 or not given.names]
+    table(given.first, 2 if given.quick else given.seeds, attacks)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.engine import Question
 from sourcewise.core.family import LinearFamily
 from sourcewise.core.moment_sources import MomentSources, rows_of_moments
-from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, derivatives
+from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.core.sparse_rows import SparseRows
@@ -366,13 +366,12 @@ class FlowerEngine:
         self.session.expect(rounds)
 
     def _leave_out_copies(self, message: Any, known: Derivatives | Moments) -> None:
-        size = float(self._probe.sizes[0])
+        claimed = np.concatenate([self._claimed(i) for i in range(len(self.names))])
         if isinstance(known, Moments):
             own = message.answer(self._probe, ["probe"])
-            found = copies_by_moments(self.names, known, self.sizes, own, size)
+            found = copies_by_moments(self.names, known, claimed, self._probe, own)
         else:
-            at = derivatives(self._probe, message.points[:1])
-            found = copies(self.names, known, self.sizes, at, size)
+            found = copies(self.names, known, claimed, self._probe, message.points[0])
         self.session.leave_out(found)
 
     def gradients(self, points: FloatArray) -> FloatArray:
