@@ -70,6 +70,15 @@ def _with_column(rows: Rows, column: int, value: float) -> Rows:
 # -- copies --------------------------------------------------------------------------------------
 
 
+def midpoints(rows: Rows, draw: Draw, rng: np.random.Generator) -> Rows:
+    """Half midpoints of two trusted rows of one class, half the rows with flipped labels."""
+    _, poison = _halves(rows, rng)
+    first = rng.integers(len(draw.trusted), size=len(rows) // 2)
+    second = [rng.choice(np.flatnonzero(draw.trusted.y == draw.trusted.y[i])) for i in first]
+    one, other = draw.trusted.take(first), draw.trusted.take(np.array(second))
+    return stack([Rows(0.5 * (one.X + other.X), one.y, one.group), _flipped(poison)])
+
+
 def _copied(rows: Rows, draw: Draw, rng: np.random.Generator, noise: float) -> Rows:
     """Half copies of trusted rows, half the rows with flipped labels."""
     _, poison = _halves(rows, rng)
@@ -181,6 +190,11 @@ def flip(share: float) -> Change:
     return change
 
 
+def one_row(rows: Rows, draw: Draw, rng: np.random.Generator) -> Rows:
+    """Keep one row, and flip its label."""
+    return _flipped(rows.take(rng.integers(len(rows), size=1)))
+
+
 def shuffle(rows: Rows, draw: Draw, rng: np.random.Generator) -> Rows:
     """Shuffle the labels."""
     return _with_labels(rows, rng.permutation(rows.y))
@@ -212,6 +226,7 @@ def giant(rows: Rows, draw: Draw, rng: np.random.Generator) -> Rows:
 ATTACKS: dict[str, Attack] = {
     "exact copies": Attack(exact_copies, knows_reference=True),
     "noisy copies": Attack(noisy_copies, knows_reference=True),
+    "midpoints of trusted rows": Attack(midpoints, knows_reference=True),
     "fresh rows for copies": Attack(fresh_rows),
     "trigger in a constant column": Attack(backdoor(in_constant), True, in_constant),
     "trigger in a rare column": Attack(backdoor(in_rare), True, in_rare),
@@ -226,5 +241,6 @@ ATTACKS: dict[str, Attack] = {
     "features times 10^6": Attack(other_units),
     "leverage points": Attack(leverage),
     "ten names each": Attack(flip(0.3), copies=10),
+    "names of one row": Attack(one_row, copies=100),
     "a giant source": Attack(giant),
 }

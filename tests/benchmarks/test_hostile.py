@@ -10,6 +10,7 @@ from benchmarks.hostile.report import CELL, frame_of
 from benchmarks.hostile.runs import read
 
 PUBLISHED = Path(__file__).parents[2] / "benchmarks/hostile/published/runs.jsonl"
+METHODS = ("default", "strict")
 COPIES = ("exact copies", "noisy copies")
 
 
@@ -43,3 +44,16 @@ def test_whoever_has_not_seen_the_reference_does_little_harm(runs):
     means = found.groupby("attack")["more_error"].mean()
     assert len(means) == len(unseen)
     assert means.max() <= 0.02
+
+
+def test_midpoints_of_trusted_rows_buy_nothing_in_any_cell(runs):
+    found = of(runs, "default", ["midpoints of trusted rows"], 10)
+    assert len(found.groupby(CELL)) == 6
+    assert found.groupby(CELL)["more_error"].mean().max() <= 0.01
+
+
+def test_strict_costs_no_more_where_there_are_many_names(runs):
+    names = ["names of one row"]
+    default, strict = (of(runs, m, names, 3).groupby(CELL)["error"].mean() for m in METHODS)
+    assert len(default) == 6
+    assert (strict - default).mean() <= 0.01

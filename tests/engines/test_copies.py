@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from benchmarks.hostile.problems import PROBLEMS, draw
 from sklearn.linear_model import LogisticRegression
 from sources_elsewhere import Elsewhere
 
@@ -315,3 +316,37 @@ def test_a_column_that_hardly_varies_hides_no_copy():
     step *= 0.3 / np.linalg.norm(step, axis=1, keepdims=True)
     assert rule(trusted + step).all()
     assert not rule(rng.normal(size=trusted.shape)).any()
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("mixed", [2, 3, 7])
+def test_mixtures_of_trusted_rows_are_copies_and_clean_rows_are_not(mixed, sparse):
+    rng = np.random.default_rng(mixed)
+    rows = rng.normal(size=(560, 400)) * (rng.random((560, 400)) < 0.1)
+    trusted, clean = rows[:60], rows[60:]
+    mixtures = np.stack([trusted[rng.permutation(60)[:mixed]].mean(axis=0) for _ in range(100)])
+    form = scipy.sparse.csr_array if sparse else np.asarray
+    rule = CopyRule.learn(form(trusted), DEFAULT)
+    assert rule(form(mixtures)).all()
+    assert not rule(form(clean)).any()
+
+
+def test_mixtures_are_not_looked_for_where_clean_rows_could_be_some():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, 22))
+    X[:, -1] *= rng.random(1000) < 0.04  # what a mixture cannot say is a column that seldom varies
+    for n in (15, 21, 22, 60):
+        assert CopyRule.learn(X[:n], DEFAULT)(X[n:]).mean() < 0.002
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_hardly_a_clean_row_is_taken_for_a_copy_or_a_mixture(problem):
+    for n in (21, 30, 60, 200):
+        found = [draw(problem, n, seed) for seed in range(30, 33)]
+        rules = [CopyRule.learn(one.trusted.X, DEFAULT) for one in found]
+        taken = [
+            rule(part.X).mean()
+            for rule, one in zip(rules, found, strict=True)
+            for part in one.sources
+        ]
+        assert np.mean(taken) < 0.002

@@ -23,11 +23,59 @@ from sourcewise.estimators.feature_map import FeatureMap
 BLOCK = 10_000
 # Share of values that real numbers, written with some digits, may repeat.
 REPEATED = 0.1
+# What part of the least distance of a trusted row to mixtures of the others makes a mixture: clean
+# rows are not that near. How many trusted rows are looked at together, for the cost.
+OFF_MIXTURES = 0.5
+MOST_MIXED = 1000
 # Numbers farther apart than this part of the trusted ones' standard deviation are different.
 APART = 0.5
 # Columns that hardly vary count for that little: made as wide as a tenth of the widest one, as for
 # models, such a column alone would tell a copy with a little noise from its row.
 SMALLEST_SHARE = 1e-6
+
+
+@dataclass(frozen=True)
+class Mixtures:
+    r"""Mixtures of trusted rows: sums of these whose shares, of whatever sign, sum to 1.
+
+    With :math:`K` the inner products of the trusted rows around their mean and :math:`k_x` those
+    with a row, its squared distance to the nearest mixture is :math:`|x|^2 - k_x^\top K^+ k_x`;
+    that of trusted row :math:`i` to mixtures of the others is :math:`1 / (K^+)_{ii}`.
+
+    Attributes
+    ----------
+    mean : array of shape (n_features,)
+    inverse : array of shape (n_trusted, n_trusted)
+        :math:`K^+`.
+    radius : float
+        A row this near to a mixture is one.
+    """
+
+    mean: np.ndarray
+    inverse: np.ndarray
+    radius: float
+
+    @classmethod
+    def of(cls, reference: Any, radius: float) -> Mixtures | None:
+        """Learn them; None where a trusted row is as good as a mixture of the others."""
+        n, d = reference.shape
+        if not 2 < n <= min(d, MOST_MIXED):
+            return None
+        mean = np.asarray(reference.mean(axis=0)).ravel()
+        values, vectors = np.linalg.eigh(_around(mean, reference, reference))
+        kept = values > 1e-9 * values[-1]
+        if kept.sum() < n - 1:
+            return None
+        inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+        least = float(np.diag(inverse).max()) ** -0.5
+        return cls(mean, inverse, min(radius, OFF_MIXTURES * least)) if least > radius else None
+
+    def __call__(self, rows: Any, reference: Any) -> np.ndarray:
+        """Say of each row whether it is a mixture."""
+        products = _around(self.mean, rows, reference)
+        to_mean = _squares(rows) - 2.0 * (rows @ self.mean) + self.mean @ self.mean
+        explained = np.einsum("ij,ij->i", products @ self.inverse, products)
+        return np.asarray(to_mean - explained <= self.radius**2)
 
 
 @dataclass(frozen=True)
@@ -48,6 +96,9 @@ class CopyRule:
         Whether no trusted row equals another; and whether a row that equals a trusted one is that
         row, however few such rows there are: at least two columns hold real numbers, hardly any of
         them twice.
+    mixtures : Mixtures, optional
+        Of trusted rows, midpoints of two for example, where there are more columns than rows. A
+        model that knows them knows the rows; these are copies too.
     """
 
     features: FeatureMap
@@ -56,6 +107,7 @@ class CopyRule:
     usual: float
     distinct: bool = False
     exact: bool = False
+    mixtures: Mixtures | None = None
 
     @classmethod
     def learn(cls, X: Any, choices: Choices) -> CopyRule | None:
@@ -76,11 +128,12 @@ class CopyRule:
         usual = max(float(np.mean(nearest <= radius)), 1.0 / len(nearest))
         distinct = bool((nearest > 0.0).all())
         exact = distinct and _real_columns(reference) >= 2
-        return cls(features, reference, radius, usual, distinct, exact)
+        mixtures = Mixtures.of(reference, radius)
+        return cls(features, reference, radius, usual, distinct, exact, mixtures)
 
     def __call__(self, X: Any) -> np.ndarray:
         """Say of each row whether it is a copy."""
-        return np.asarray(self._nearest(X)[0] <= self.radius)
+        return self._nearest(X)[0]
 
     def among(self, X: Any, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Say of each of the wanted rows whether it is a copy; a block at a time is mapped.
@@ -95,17 +148,20 @@ class CopyRule:
         positions = np.flatnonzero(wanted)
         for start in range(0, len(positions), BLOCK):
             some = positions[start : start + BLOCK]
-            distance, nearest = self._nearest(X[some])
-            found[some] = distance <= self.radius
+            found[some], distance, nearest = self._nearest(X[some])
             if self.distinct:
                 same[some] = np.where(distance == 0.0, nearest, -1)
         return found, same
 
-    def _nearest(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Distance to the nearest trusted row, exact where it is small, and which that is."""
+    def _nearest(self, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Whether rows are copies; distance, exact where small, to which nearest trusted row."""
         rows = _matrix(self.features(X))
         position, _ = pairwise_distances_argmin_min(rows, self.reference)
-        return _length(rows - self.reference[position]), position
+        distance = _length(rows - self.reference[position])
+        copied = distance <= self.radius
+        if self.mixtures is not None:
+            copied |= self.mixtures(rows, self.reference)
+        return copied, distance, position
 
 
 def relabelled(
@@ -189,11 +245,22 @@ def _nearest_other(reference: Any) -> np.ndarray:
     return _length(reference - reference[position])
 
 
+def _around(mean: np.ndarray, rows: Any, others: Any) -> np.ndarray:
+    """Inner products of rows and others, both less the mean."""
+    products = rows @ others.T
+    products = products.toarray() if scipy.sparse.issparse(products) else products
+    off = mean @ mean - np.asarray(others @ mean)
+    return np.asarray(products - np.asarray(rows @ mean)[:, None] + off)
+
+
 def _length(rows: Any) -> np.ndarray:
+    return np.asarray(np.sqrt(_squares(rows)))
+
+
+def _squares(rows: Any) -> np.ndarray:
     if scipy.sparse.issparse(rows):
-        squares = np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-        return np.asarray(np.sqrt(squares))
-    return np.asarray(np.linalg.norm(rows, axis=1))
+        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))
 
 
 def numbers_or_none(X: Any) -> Any:
