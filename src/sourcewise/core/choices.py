@@ -141,6 +141,11 @@ class Choices:
     copy_twins : float
         Share of the trusted rows that may be as near to each other; where more are equal, equal
         rows are nothing unusual.
+    mixture_radius : float
+        What part of the least distance from a trusted row to mixtures of the others makes a row a
+        mixture: clean rows are not that near.
+    most_mixed : int
+        Trusted rows of which mixtures are looked for, at most: the work grows with their cube.
     own_folds : int
         Folds for an estimator of the user's own, at most: every further one costs three fits.
     clip_quantile : float
@@ -201,6 +206,8 @@ class Choices:
     without_copies: bool = True
     copy_radius: float = 0.3
     copy_twins: float = 0.05
+    mixture_radius: float = 0.5
+    most_mixed: int = 1000
     only_varying: bool = True
     own_folds: int = 5
     clip_quantile: float = 0.0

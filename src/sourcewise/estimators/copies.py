@@ -23,10 +23,6 @@ from sourcewise.estimators.feature_map import FeatureMap
 BLOCK = 10_000
 # Share of values that real numbers, written with some digits, may repeat.
 REPEATED = 0.1
-# What part of the least distance of a trusted row to mixtures of the others makes a mixture: clean
-# rows are not that near. How many trusted rows are looked at together, for the cost.
-OFF_MIXTURES = 0.5
-MOST_MIXED = 1000
 # Numbers farther apart than this part of the trusted ones' standard deviation are different.
 APART = 0.5
 # Columns that hardly vary count for that little: made as wide as a tenth of the widest one, as for
@@ -56,10 +52,10 @@ class Mixtures:
     radius: float
 
     @classmethod
-    def of(cls, reference: Any, radius: float) -> Mixtures | None:
+    def of(cls, reference: Any, radius: float, choices: Choices) -> Mixtures | None:
         """Learn them; None where a trusted row is as good as a mixture of the others."""
         n, d = reference.shape
-        if not 2 < n <= min(d, MOST_MIXED):
+        if not 2 < n <= min(d, choices.most_mixed):
             return None
         mean = np.asarray(reference.mean(axis=0)).ravel()
         values, vectors = np.linalg.eigh(_around(mean, reference, reference))
@@ -68,7 +64,8 @@ class Mixtures:
             return None
         inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
         least = float(np.diag(inverse).max()) ** -0.5
-        return cls(mean, inverse, min(radius, OFF_MIXTURES * least)) if least > radius else None
+        near = min(radius, choices.mixture_radius * least)
+        return cls(mean, inverse, near) if least > radius else None
 
     def __call__(self, rows: Any, reference: Any) -> np.ndarray:
         """Say of each row whether it is a mixture."""
@@ -128,7 +125,7 @@ class CopyRule:
         usual = max(float(np.mean(nearest <= radius)), 1.0 / len(nearest))
         distinct = bool((nearest > 0.0).all())
         exact = distinct and _real_columns(reference) >= 2
-        mixtures = Mixtures.of(reference, radius)
+        mixtures = Mixtures.of(reference, radius, choices)
         return cls(features, reference, radius, usual, distinct, exact, mixtures)
 
     def __call__(self, X: Any) -> np.ndarray:
