@@ -32,7 +32,7 @@ def parquet(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def scheduler():
-    """A cluster of the user's own, which asks nobody for keys."""
+    """Start a cluster of the user's own, which asks nobody for keys."""
     alone = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with LocalCluster(2, threads_per_worker=1, memory_limit="1GiB", **alone) as made:
         yield made.scheduler_address
@@ -118,7 +118,8 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(
             (*told, "--tls-ca", tls, "--tls-cert", tls, "--tls-key", tls),
             on_cluster.NO_TLS_FILE.format(path=tls, option="--tls-ca"),
         ),
-        ((*told, "--resume", parquet / "part-0.parquet"), "--resume takes a folder"),
+        ((*told, "--resume", Path(__file__)), "--resume takes a folder"),
+        ((*told, "--resume", parquet / "found"), "which is read; choose another folder"),
         ((*told[:-4], "--reference", "golden", *dask), "did you mean 'gold'?"),
         ((*told, "--drop", "colours"), "has no column 'colours'; did you mean 'colour'?"),
         ((*told, "--task", "regression"), "holds text, which cannot be predicted as numbers"),
@@ -226,7 +227,7 @@ def test_audit_of_numbers_whose_source_is_brought_in_pieces(
     parquet, scheduler, tmp_path, monkeypatch
 ):
     """Every source by itself, and no more of it than asked for."""
-    from sourcewise.tables import on_cluster as tables
+    from sourcewise.engines.dask import table_sources as tables
 
     monkeypatch.setattr(tables, "BROUGHT", 1)
     rows = pandas.read_parquet(parquet).drop(columns="verdict").dropna()
