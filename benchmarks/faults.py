@@ -18,7 +18,6 @@ import argparse
 import io
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -562,6 +561,8 @@ def _judged(done: subprocess.Popen[str], codes: tuple[int, ...], folder: Path, s
 
 def disk_full(place: Path, folder: Path, seed: int) -> str:
     """Predict where no file may be longer than a few hundred bytes."""
+    import resource  # not on Windows, where the tests import the rest
+
     most = int(np.random.default_rng(seed).integers(0, 4000))
     (folder / "old.csv").write_bytes(b"old")
     how = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))}

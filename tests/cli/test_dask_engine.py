@@ -11,7 +11,7 @@ import pytest
 from distributed import LocalCluster
 
 import sourcewise as sw
-from cli.running import NAMES, TOLD, make_rows, run_here
+from cli.running import NAMES, TOLD, make_rows, run_here, write_csv
 from sourcewise.cli import on_cluster
 from sourcewise.engines.dask import cluster, messages
 
@@ -155,6 +155,21 @@ def test_an_encrypted_scheduler_is_reached_with_its_files_only(parquet, tmp_path
         done = run_here(*told, *address, *options)
     assert (done.code, done.out, done.err) == (0, "", "")
     assert (tmp_path / "m.skops").exists()
+
+
+def test_a_number_that_no_tree_could_read_is_told_with_its_source(scheduler, tmp_path):
+    from pyarrow import csv
+    from pyarrow import parquet as files
+
+    columns = make_rows()
+    columns["size"][70] = "1e39"
+    (tmp_path / "parts").mkdir()
+    write_csv(tmp_path / "t.csv", columns)
+    files.write_table(csv.read_csv(tmp_path / "t.csv"), tmp_path / "parts" / "a.parquet")
+    dask = "--engine", "dask", "--scheduler", scheduler
+    done = run_here("audit", tmp_path / "parts", *TOLD, *dask)
+    assert (done.code, done.out) == (2, "")
+    assert "Source 'north' has infinity in column 'size'" in done.err
 
 
 def test_a_table_that_is_not_there_is_told_before_any_work(scheduler, tmp_path):

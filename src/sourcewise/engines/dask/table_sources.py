@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from sourcewise import validation
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
 from sourcewise.engines.dask.layout import SourceTable
 from sourcewise.engines.dask.reading import PartFacts, as_labels, check_column
 from sourcewise.engines.dask.rows import below_each_other, first_rows
 from sourcewise.engines.dask.sources import DaskSources
+from sourcewise.tables.bad_rows import within
 from sourcewise.tables.labels import MOST_CLASSES, NOT_CLASSES, NOT_NUMBERS
 from sourcewise.tables.preprocessing import TablePreprocessor
 from sourcewise.tables.reading import check_mixed, open_table
@@ -50,8 +52,12 @@ class TableReader:
         return (*self.preprocessor.columns_, self.label)
 
     def features(self, table: Any) -> Any:
-        """Return features as numbers."""
-        return self.preprocessor.transform(table.select(self.preprocessor.columns_))
+        """Return features as numbers; too large ones as infinity, which is refused by name."""
+        found = self.preprocessor.transform(table.select(self.preprocessor.columns_))
+        numbers = validation.stored_values(found)
+        if numbers.size and not within(np.array([numbers.min(), numbers.max()])).all():
+            numbers[~within(numbers) & ~np.isnan(numbers)] = np.inf
+        return found
 
     def labels(self, table: Any) -> Any:
         """Return labels as they are, or truth values as numbers."""
