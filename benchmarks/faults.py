@@ -627,7 +627,7 @@ def main() -> int:
             good &= _row(kind_name, [outcome(kind, place, work, s, expected) for s in seeds])
         for file in work.iterdir():
             file.unlink()
-        few, fewer = max(tries // 5, 1), max(tries // 50, 1)
+        few, fewer = max(tries // 5, 1), max(tries // 100, 1)
         good &= _row("two files, kill -9", [killed_while_writing(work, s) for s in range(few)])
         for what, fault in (
             ("predictions, disk full", disk_full),
