@@ -592,7 +592,11 @@ def terminated(place: Path, folder: Path, seed: int) -> str:
     done = _command("audit", place / "data.csv", *told, "-q", "-o", folder / "r.html")
     time.sleep(float(np.random.default_rng(seed).uniform(0.3, 4)))
     done.send_signal(signal.SIGTERM)
-    return _judged(done, (130,), folder, seed)
+    result = _judged(done, (130,), folder, seed)
+    page = folder / "r.html"
+    if done.returncode == -signal.SIGTERM and page.exists():  # Python was leaving, all was done
+        return "alike" if page.read_text().rstrip().endswith("</html>") else result
+    return result
 
 
 # -- counting --------------------------------------------------------------------------------------
