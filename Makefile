@@ -79,6 +79,7 @@ lint: .venv/.dev-ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/budget.py
 
 bench: .venv/.dev-ready
 	mkdir -p bench-results
