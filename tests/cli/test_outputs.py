@@ -118,6 +118,9 @@ def test_a_dash_is_standard_output(fitted, table, tmp_path):
     again = run_here("export", fitted[1], "-o", "-", cwd=tmp_path)
     assert again.out == run_here("export", fitted[1]).out
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.skops"]
+    if sys.platform == "linux":  # the same by another name
+        named = run("predict", fitted[1], table, "-o", "/dev/stdout", cwd=tmp_path)
+        assert named.out == csv.out
     both = ("predict", fitted[1], table, "-o", "-", "--json")
     refused(*both, cwd=tmp_path, words=o.BOTH_PRINTED)
 

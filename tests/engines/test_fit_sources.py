@@ -13,7 +13,7 @@ from sources_elsewhere import Elsewhere
 from test_invariance import assert_same, unequal
 
 import sourcewise as sw
-from sourcewise import portable, validation
+from sourcewise import state, validation
 
 
 def model_for(kind, **options):
@@ -96,7 +96,7 @@ def test_what_rows_here_are_needed_for_is_refused_in_words(fitted, tmp_path):
     X, y, source, _, there = fitted
     for model, call, sentence in (
         (there, lambda m: m.add_source(X[:5], y[:5], "new"), validation.NO_ADDING_ELSEWHERE),
-        (there, lambda m: sw.save(m, tmp_path / "m", include_data=True), portable.NOT_HERE),
+        (there, lambda m: sw.save(m, tmp_path / "m", include_data=True), state.NOT_HERE),
         (
             model_for("", estimator=LogisticRegression()),
             lambda m: m.fit_sources(Elsewhere(X, y, source)),

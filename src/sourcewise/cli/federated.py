@@ -120,13 +120,19 @@ def init(
     """
     _check_flower()
     from sourcewise.engines.flower.project import ADDRESS, FLOWER_HOME, project_files
+    from sourcewise.tables.reading import open_table
 
     if directory.exists():
         raise ValueError(FOLDER_EXISTS.format(path=directory))
     if reference is not None and not reference.exists():
         raise ValueError(NO_TABLE.format(path=reference))
     table = str(reference.resolve()) if reference is not None else EXAMPLE_REFERENCE
-    texts = project_files(table, label, str(directory.resolve()), sites)
+    features: list[str] = []
+    if reference is not None:
+        found = open_table(reference)
+        found.check_columns([label])
+        features = [name for name in found.schema.names if name != label]
+    texts = project_files(table, label, str(directory.resolve()), sites, features=features)
     _write_project(directory, texts)
     print(NEXT.format(folder=directory, home=directory.resolve() / FLOWER_HOME, address=ADDRESS))
 

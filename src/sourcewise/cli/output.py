@@ -87,9 +87,10 @@ def check_outside(path: Path, folder: Path | None) -> None:
 
 def prints_itself(as_json: bool, output: Path | None) -> bool:
     """Whether an output goes where words would go."""
+    streams = output is not None and (output == STDOUT or is_stream(output))
     if output == STDOUT and as_json:
         raise ValueError(BOTH_PRINTED)
-    return output == STDOUT
+    return streams
 
 
 @contextmanager

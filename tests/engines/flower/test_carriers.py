@@ -200,8 +200,6 @@ def test_a_site_whose_file_is_lost_fails_by_itself(tmp_path):
     grid = grid_of(files)
     files[1].unlink()
     found = GridCarrier(grid).exchange({10: question(), 11: question()}, 2.0)
-    assert found[11] == (
-        "its node failed or left (site 'site-1' could not answer; its owner can see why)"
-    )
+    assert found[11] == ("site 'site-1' could not answer; its owner can see why")
     assert SETUP not in found[10]  # none was sent
     assert found[10]["refused.describe"]["why"] == "bad-question"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import zipfile
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -179,3 +182,30 @@ def test_keys_and_certificates_that_are_none_are_told_in_a_sentence(tmp_path):
             SuperLink("h:1", key=key).options()
     with pytest.raises(ValueError, match="certificate .* cannot be read"):
         SuperLink("h:1", certificates=tmp_path / "none").options()
+
+
+OTHER_PROCESS = """
+import sys
+from pathlib import Path
+from sourcewise.engines.flower.node import Node
+try:
+    Node(Path(sys.argv[1]))
+except ValueError as error:
+    print(error)
+"""
+
+
+def test_two_processes_do_not_answer_with_one_ledger(tmp_path, sites):
+    Node(sites[0])
+    command = [sys.executable, "-c", OTHER_PROCESS, str(sites[0])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "another process writes it" in done.stdout
+
+
+def test_a_ledger_that_can_never_be_written_is_noticed_at_the_start(tmp_path, sites):
+    for log in ("no/such/answers.jsonl", "pipe"):
+        os.mkfifo(tmp_path / "pipe") if log == "pipe" else None
+        policy = f"[policy]\nlog = '{log}'\n"
+        sites[0].write_text(f"name = 'site-0'\ndata = 'site-0.csv'\n{policy}")
+        with pytest.raises(CannotWrite, match="cannot be written"):
+            Node(sites[0])

@@ -43,7 +43,12 @@ def test_without_a_word_everything_is_answered_from_enough_rows(tmp_path):
 def test_the_file_that_init_writes_can_be_read(tmp_path):
     file = read_site_file(write(tmp_path, site_file("north")))
     assert set(file.policy.questions) == set(QUESTIONS)
-    assert project_files("r.csv", "y", "out", 2)["site.toml"] == site_file("my-site")
+    assert (file.features, file.label) == (None, None)
+    assert (file.policy.least_group, file.policy.most_rules) == (5, 5)
+    named = project_files("r.csv", "y", "out", 2, features=["age", 'a "b"'])["site.toml"]
+    assert named == site_file("my-site", ["age", 'a "b"'], "y")
+    file = read_site_file(write(tmp_path, named))
+    assert (file.features, file.label) == (("age", 'a "b"'), "y")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from flwr.serverapp import Grid
 from sourcewise.engines.flower.client import Site
 from sourcewise.engines.flower.ledger import Ledger
 
+REFUSED_CODE = 0  # of an error that is a site's own sentence, not Flower's
 POLL = 0.1  # seconds between two looks for answers; Flower's own way waits 3
 NO_ANSWER = "it did not answer within {seconds:.0f} seconds"
 GONE = "its node failed or left ({why})"
@@ -87,6 +88,8 @@ def _content_of(reply: Message) -> RecordDict | str:
     if not reply.has_error():
         return reply.content
     reason = " ".join(str(reply.error.reason or f"code {reply.error.code}").split())
+    if reply.error.code == REFUSED_CODE:
+        return reason[:200].rstrip(".")
     return GONE.format(why=reason.partition(". ")[0][:200].rstrip("."))
 
 

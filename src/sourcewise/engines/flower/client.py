@@ -12,7 +12,7 @@ from flwr.app import ConfigRecord, RecordDict
 from sourcewise.core.data import SourceData
 from sourcewise.engines.flower import wire
 from sourcewise.engines.flower.guards import into_range
-from sourcewise.engines.flower.ledger import ANSWERED, KEPT, Ledger
+from sourcewise.engines.flower.ledger import ANSWERED, KEPT, Entry, Ledger
 from sourcewise.engines.flower.ledger import REFUSED as REFUSED_ENTRY
 from sourcewise.engines.flower.policy import Policy, SiteFile, protect
 from sourcewise.engines.flower.questions import QUESTIONS, TRAVELLERS, Description, name_of
@@ -24,12 +24,15 @@ SETUP, SITE, REFUSED = "setup", "site", "refused"
 REFUSALS = {
     "not-allowed": "its owner does not allow the question {question!r}",
     "too-few-rows": "it has fewer rows than its owner answers for",
-    "bad-rows": "its rows could not be read by the reference's rules (its own log says why)",
+    "bad-rows": "its rows could not be read, or not answer that, by the reference's rules (its own "
+    "log says why)",
     "bad-question": "it could not make sense of the question {question!r}",
     "asked-too-often": "its owner answers the question {question!r} no more often",
     "asked-too-much": "it has answered as many questions as its owner allows",
+    "other-rules": "its owner does not let rows be read by yet other rules",
 }
-NO_QUESTION = "there is no question in it that is known here"
+NO_QUESTION = "there is no question in it"
+UNKNOWN_QUESTIONS = "there are questions in it that are not known here"
 
 
 class Refusal(Exception):
@@ -74,75 +77,74 @@ class Site:
     @classmethod
     def of_file(cls, file: SiteFile) -> Site:
         """Make a site of a table, read anew for every message."""
-        return cls(file.name, lambda setup: read_site(file.data, setup, file.columns), file.policy)
+        return cls(file.name, lambda setup: read_site(file, setup), file.policy)
 
     def answer(self, content: RecordDict, run: int, ledger: Ledger) -> RecordDict:
         """Answer all questions of a message of a run, or refuse them one by one."""
         reply = RecordDict({SITE: ConfigRecord({"name": self.name})})
         asked: list[str] = []
+        why = NO_QUESTION
         try:
             wire.check_bytes(content, self.policy.most_bytes)
             asked = _questions_in(content)
-            why = "" if asked else NO_QUESTION
         except wire.BadMessage as error:
             why = str(error)
         if not asked:
             reply[f"{REFUSED}.all"] = ConfigRecord({"why": "bad-question"})
-            ledger.write(_entry(run, "all", "", REFUSED_ENTRY, why=why))
+            ledger.write(Entry(run, "all", REFUSED_ENTRY, why=why))
         data: SourceData | None = None
         for question in asked:
-            digest = wire.digest(content, SETUP, question)
+            digest, rules = wire.digest(content, SETUP, question), wire.digest(content, SETUP)
+            entry = Entry(run, question, hash=digest, rules=rules)
             try:
                 if question not in self.policy.questions:
                     raise Refusal("not-allowed")
                 found = ledger.kept(run, digest)
-                outcome = ANSWERED if found is None else KEPT
+                entry.outcome = ANSWERED if found is None else KEPT
                 if found is None:
-                    self._check_counts(ledger, digest)
+                    _message_in(content, question)  # what is no question is refused before
+                    setup = _setup_in(content)
+                    self._check_counts(ledger, digest, rules)
+                    entry.looked = True  # from here on a refusal says something about rows, too
                     if data is None:
-                        data = self._data(content)
+                        data = self._data(setup)
                     answered = self._answer(question, content, data)
                     found = answered, len(data.y), wire.n_bytes(RecordDict(answered))
                     ledger.keep(run, digest, *found)
-                answered, rows, size = found
-                ledger.write(_entry(run, question, digest, outcome, rows=rows, bytes=size))
+                answered, entry.rows, entry.bytes = found
+                ledger.write(entry)
                 reply.update(answered)
             except Refusal as refusal:
                 reply[f"{REFUSED}.{question}"] = ConfigRecord({"why": refusal.reason})
-                why = refusal.details or refusal.reason
-                ledger.write(_entry(run, question, digest, REFUSED_ENTRY, why=why))
+                entry.outcome, entry.why = REFUSED_ENTRY, refusal.details or refusal.reason
+                ledger.write(entry)
         return reply
 
-    def _check_counts(self, ledger: Ledger, digest: str) -> None:
-        if ledger.times[digest] > self.policy.repeats:
-            raise Refusal("asked-too-often", f"answered {ledger.times[digest]} times before")
-        if self.policy.most_questions and ledger.answered >= self.policy.most_questions:
-            raise Refusal("asked-too-much", f"{ledger.answered} questions answered before")
+    def _check_counts(self, ledger: Ledger, digest: str, rules: str) -> None:
+        policy = self.policy
+        if ledger.times[digest] > policy.repeats:
+            raise Refusal("asked-too-often", f"asked {ledger.times[digest]} times before")
+        if policy.most_questions and ledger.looks >= policy.most_questions:
+            raise Refusal("asked-too-much", f"{ledger.looks} questions before")
+        if rules not in ledger.rules and len(ledger.rules) >= policy.most_rules:
+            raise Refusal("other-rules", f"{len(ledger.rules)} other rules before")
 
-    def _data(self, content: RecordDict) -> SourceData:
-        try:
-            setup = wire.unpack(content, SETUP, SETUP_CLASSES)
-            if not isinstance(setup, Setup):
-                raise wire.BadMessage("the setup is not one")
-        except (wire.BadMessage, TypeError, AttributeError) as error:
-            raise Refusal("bad-question", str(error)) from error
+    def _data(self, setup: Setup) -> SourceData:
         try:
             X, y = self.rows(setup)
             if len(y) < self.policy.least_rows:
                 raise Refusal("too-few-rows", f"{len(y)} rows")
-            return setup.apply(X, y, self.name)
+            data = setup.apply(X, y, self.name)
         except (ValueError, TypeError, OSError) as error:
             raise Refusal("bad-rows", str(error)) from error
+        return replace(data, X=without_small_groups(data.X, self.policy.least_group))
 
     def _answer(self, question: str, content: RecordDict, data: SourceData) -> dict[str, Any]:
+        message = _message_in(content, question)
         try:
-            message = wire.unpack(content, question, TRAVELLERS)
-            if type(message) is not QUESTIONS.get(question):
-                raise wire.BadMessage(f"it is not a question {question!r}")
             # A message may be made of sound parts that do not fit each other.
             found = message.answer(data, [self.name])
         except (
-            wire.BadMessage,
             ArithmeticError,
             AttributeError,
             IndexError,
@@ -150,27 +152,67 @@ class Site:
             TypeError,
             ValueError,
         ) as error:
-            raise Refusal("bad-question", f"{type(error).__name__}: {error}") from error
-        if question != name_of(message):
-            raise Refusal("bad-question")
+            raise Refusal("bad-rows", f"{type(error).__name__}: {error}") from error
         if isinstance(found, Description):  # told as it is, with what is added to all else
             return wire.pack(replace(found, noise=np.array([self.policy.noise])), question)
-        return wire.pack(self._protected(found, message, content), question)
+        return wire.pack(self._protected(found, message, _setup_in(content)), question)
 
-    def _protected(self, found: Any, message: Any, content: RecordDict) -> Any:
+    def _protected(self, found: Any, message: Any, setup: Setup) -> Any:
         """Clip, add noise, and keep numbers in the range that they have by nature."""
         if not (self.policy.clip or self.policy.noise):
             return found
         moved = wire.map_arrays(found, lambda arrays: protect(arrays, self.policy))
-        setup: Setup = wire.unpack(content, SETUP, SETUP_CLASSES)
         return into_range(moved, message, setup.longest)
 
 
 def _questions_in(content: RecordDict) -> list[str]:
     ending = f".{wire.NUMBERS}"
     names = [name.removesuffix(ending) for name in content.config_records if name.endswith(ending)]
-    return [name for name in names if name != SETUP]
+    asked = [name for name in names if name != SETUP]
+    if not set(asked) <= set(QUESTIONS):
+        raise wire.BadMessage(UNKNOWN_QUESTIONS)
+    return asked
 
 
-def _entry(run: int, question: str, digest: str, outcome: str, **more: Any) -> dict[str, Any]:
-    return {"run": run, "question": question, "hash": digest, "outcome": outcome, **more}
+def _setup_in(content: RecordDict) -> Setup:
+    try:
+        setup = wire.unpack(content, SETUP, SETUP_CLASSES)
+        if not isinstance(setup, Setup):
+            raise wire.BadMessage("the setup is not one")
+    except (wire.BadMessage, TypeError, AttributeError) as error:
+        raise Refusal("bad-question", str(error)) from error
+    return setup
+
+
+def _message_in(content: RecordDict, question: str) -> Any:
+    try:
+        message = wire.unpack(content, question, TRAVELLERS)
+        if type(message) is not QUESTIONS.get(question) or name_of(message) != question:
+            raise wire.BadMessage(f"it is not a question {question!r}")
+    except (
+        wire.BadMessage,
+        ArithmeticError,
+        AttributeError,
+        IndexError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise Refusal("bad-question", str(error)) from error
+    return message
+
+
+def without_small_groups(X: np.ndarray, least: int) -> np.ndarray:
+    """Let a column say nothing about fewer rows than these: they get what nearly all others have.
+
+    A category of one row, a word that one row has, a number cut off for all rows but one: sums over
+    such a column are that row's.
+    """
+    if least < 2 or len(X) < 2:
+        return X
+    usual = np.partition(X, len(X) // 2, axis=0)[len(X) // 2]  # of nearly all, if there is any
+    others = usual != X
+    few = np.flatnonzero(others.any(axis=0) & (others.sum(axis=0) < least))
+    if len(few):
+        X = X.copy()
+        X[:, few] = usual[few]
+    return X

@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,34 @@ ANSWERED, KEPT, REFUSED = "answered", "kept", "refused"
 MOST_KEPT = 256_000_000  # bytes of answers that are kept; the oldest go first
 
 
+@dataclass
+class Entry:
+    """A line of the ledger.
+
+    Attributes
+    ----------
+    run : int
+    question, outcome : str
+    hash, rules : str
+        Of the question with the rules that it comes with, and of these alone.
+    looked : bool
+        Whether rows were looked at: then a refusal says something about them, too.
+    rows, bytes : int
+    why : str
+        Of a refusal.
+    """
+
+    run: int
+    question: str
+    outcome: str = ""
+    hash: str = ""
+    rules: str = ""
+    looked: bool = False
+    rows: int = 0
+    bytes: int = 0
+    why: str = ""
+
+
 class Ledger:
     """A line of JSON for each question, on the disk before the answer leaves; never a row.
 
@@ -32,11 +61,12 @@ class Ledger:
 
     def __init__(self, path: Path | None):
         self.path = path
-        self.answered = 0
+        self.looks = 0
         self.times: Counter[str] = Counter()
+        self.rules: set[str] = set()
         self._kept: dict[tuple[int, str], tuple[dict[str, Any], int, int]] = {}
         self._bytes = 0
-        if path is not None and path.exists():
+        if path is not None and path.is_file():
             self._read(path)
 
     def _read(self, path: Path) -> None:
@@ -52,16 +82,26 @@ class Ledger:
             raise ValueError(CANNOT_READ.format(path=path, why=why)) from error
 
     def _count(self, entry: Mapping[str, Any]) -> None:
-        if entry["outcome"] == ANSWERED:
-            self.answered += 1
-            self.times[str(entry["hash"])] += 1
+        if entry["looked"]:
+            self.looks += 1
+            self.times[entry["hash"]] += 1
+            self.rules.add(entry["rules"])
 
-    def write(self, entry: Mapping[str, Any]) -> None:
+    def write(self, entry: Entry) -> None:
         """Append a line, and see it on the disk."""
-        self._count(entry)
+        self._count(asdict(entry))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        self._append(json.dumps({"when": now, **asdict(entry)}) + "\n")
+
+    def check(self) -> None:
+        """Find out before any question whether lines can be written."""
+        if self.path is not None and self.path.exists() and not self.path.is_file():
+            raise CannotWrite(CANNOT_WRITE.format(path=self.path, why="it is no file"))
+        self._append("")
+
+    def _append(self, line: str) -> None:
         if self.path is None:
             return
-        line = json.dumps({"when": datetime.now(UTC).isoformat(timespec="seconds"), **entry}) + "\n"
         try:
             with open(self.path, "ab", opener=_for_the_owner) as file:
                 file.write(line.encode())
@@ -89,9 +129,9 @@ class CannotWrite(ValueError):
 def _entry(line: bytes, number: int) -> dict[str, Any]:
     try:
         entry = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         entry = None
-    known = {"outcome": str, "hash": str}
+    known = {"looked": bool, "hash": str, "rules": str}
     if not isinstance(entry, dict) or not all(
         isinstance(entry.get(name), kind) for name, kind in known.items()
     ):

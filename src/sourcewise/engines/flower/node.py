@@ -6,6 +6,7 @@ any, and opens no port. Of Flower it uses the connection: keys, certificates, he
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,12 +32,18 @@ from flwr.supercore.run import RunNotRunningException
 from flwr.supernode.fleet_http_connection import http_request_response
 
 from sourcewise.engines.flower.client import Site
-from sourcewise.engines.flower.ledger import REFUSED, CannotWrite, Ledger
+from sourcewise.engines.flower.ledger import CANNOT_WRITE, REFUSED, CannotWrite, Entry, Ledger
 from sourcewise.engines.flower.policy import read_site_file
 from sourcewise.engines.flower.project import brings_code
 
+try:
+    import fcntl
+except ImportError:  # on Windows, where two processes may share a ledger
+    fcntl = None  # type: ignore[assignment]
+
 POLL = 0.25  # seconds between two looks for a question
 
+IN_USE = "another process writes it"
 NO_TABLE = "There is no table {path}, which the site file {file} names."
 BAD_ADDRESS = "{address!r} is not an address such as 127.0.0.1:8000."
 CANNOT_CONNECT = "The SuperLink {address} is not there, or does not let this site in: {why}."
@@ -136,8 +143,23 @@ class Node:
         if not found.data.exists():
             raise ValueError(NO_TABLE.format(path=found.data, file=file))
         self.site = Site.of_file(found)
-        self.ledger = Ledger(self.site.policy.log)
+        self.ledger = self._ledger()
         self._sent_code: dict[int, bool] = {}
+
+    def _ledger(self) -> Ledger:
+        """Open the ledger that the site file names; two processes would not see each other's."""
+        path = self.site.policy.log
+        if path is not None and fcntl is not None:
+            try:
+                lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+                fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # until this process ends
+            except BlockingIOError as error:
+                raise CannotWrite(CANNOT_WRITE.format(path=path, why=IN_USE)) from error
+            except OSError as error:
+                raise CannotWrite(CANNOT_WRITE.format(path=path, why=error.strerror)) from error
+        ledger = Ledger(path)
+        ledger.check()
+        return ledger
 
     def serve(self, link: SuperLink, max_retries: int | None = None) -> None:
         """Answer whatever comes, until interrupted."""
@@ -206,8 +228,7 @@ class Node:
             self.tell(f"Run {run}: {type(error).__name__}: {error}")
             why = FAILED.format(name=self.site.name)
         self.tell(f"Run {run} is refused: {why}.")
-        entry = {"run": run, "question": "all", "hash": "", "outcome": REFUSED, "why": why}
-        self.ledger.write(entry)
+        self.ledger.write(Entry(run, "all", REFUSED, why=why))
         return Message(Error(0, f"{why}."), reply_to=head)
 
     def _answer(
@@ -219,7 +240,7 @@ class Node:
     ) -> RecordDict:
         site = self.site = Site.of_file(read_site_file(self.file))
         if self.ledger.path != site.policy.log:
-            self.ledger = Ledger(site.policy.log)
+            self.ledger = self._ledger()
         kind, most = str(head.metadata.message_type), site.policy.most_bytes
         if kind != "query":
             raise Refused(NOT_A_QUERY.format(name=site.name, kind=kind[:40]))

@@ -20,6 +20,8 @@ UNKNOWN_QUESTION = "{path} allows the question {name!r}, which does not exist; t
 
 LEAST_ROWS = 20
 REPEATS = 20
+MOST_RULES = 5
+LEAST_GROUP = 5
 MOST_BYTES = 256_000_000  # of one question
 LEDGER = ".jsonl"  # ending of a ledger that the site file does not name
 
@@ -47,7 +49,12 @@ class Policy:
         How often the same question is answered once more in other runs. In the same run it gets
         the answer that it has got before.
     most_questions : int
-        Answers that are ever computed, of all questions in all runs; 0 for no limit.
+        How often rows are ever looked at, for all questions in all runs; 0 for no limit.
+    most_rules : int
+        In how many ways rows are ever read: by which columns, categories, classes and scales.
+    least_group : int
+        What fewer rows than these have, and no others, is not seen in any column; a site file
+        asks for 5 unless it says otherwise.
 
     Examples
     --------
@@ -65,6 +72,8 @@ class Policy:
     most_bytes: int = MOST_BYTES
     repeats: int = REPEATS
     most_questions: int = 0
+    most_rules: int = MOST_RULES
+    least_group: int = 0
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,10 @@ class SiteFile:
     columns : dict
         Names of the site's columns where they differ: from the server's name to the site's.
     policy : Policy
+    features : tuple of str, optional
+        The only columns, by the server's names, that a server may name as features.
+    label : str, optional
+        The only one that it may name as the label.
 
     Examples
     --------
@@ -93,9 +106,18 @@ class SiteFile:
     data: Path
     columns: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = Policy()
+    features: tuple[str, ...] | None = None
+    label: str | None = None
 
 
-_TOP = {"name": str, "data": str, "columns": dict, "policy": dict}
+_TOP = {
+    "name": str,
+    "data": str,
+    "columns": dict,
+    "policy": dict,
+    "features": list,
+    "label": str,
+}
 _POLICY = {
     "questions": list,
     "least_rows": int,
@@ -105,6 +127,8 @@ _POLICY = {
     "most_bytes": int,
     "repeats": int,
     "most_questions": int,
+    "most_rules": int,
+    "least_group": int,
 }
 _WHAT = {str: "a text", dict: "a table", list: "a list of texts", int: "a whole number"}
 
@@ -152,13 +176,22 @@ def read_site_file(path: Path) -> SiteFile:
             raise ValueError(UNKNOWN_QUESTION.format(path=path, name=name, known=known))
     here = path.parent
     given = {name: value for name, value in policy.items() if name not in ("log", "questions")}
+    given.setdefault("least_group", LEAST_GROUP)
     allowed = replace(
         Policy(**given),
         questions=tuple(policy.get("questions", QUESTIONS)),
         log=here / policy["log"] if "log" in policy else path.with_suffix(LEDGER),
     )
     columns = {str(name): str(value) for name, value in content.get("columns", {}).items()}
-    return SiteFile(content["name"], here / content["data"], columns, allowed)
+    features = content.get("features")
+    return SiteFile(
+        content["name"],
+        here / content["data"],
+        columns,
+        allowed,
+        None if features is None else tuple(map(str, features)),
+        content.get("label"),
+    )
 
 
 def _check_entries(path: Path, found: Mapping[str, Any], known: Mapping[str, type]) -> None:

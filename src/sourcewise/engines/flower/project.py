@@ -6,6 +6,7 @@ import io
 import json
 import tomllib
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 PACKAGE = "fedsources"
@@ -76,6 +77,8 @@ SITE = """\
 name = "{name}"
 data = "{name}.csv"        # CSV or Parquet, relative to this file
 
+# What a server may name, in its own words; without these two lines, any column of the table.
+{named}
 # Columns that are called otherwise here: the server's name = this table's name.
 [columns]
 # age = "age_at_admission"
@@ -90,7 +93,10 @@ clip = 0.0          # largest Euclidean norm of any array that leaves; 0 for no 
 noise = 0.0         # standard deviation of Gaussian noise on every number that leaves
 log = "answers.jsonl"  # the ledger: what was asked, when, what became of it; never a row
 repeats = 20        # times that the same question is answered once more, in other runs
-most_questions = 0  # answers that are ever computed, in all runs together; 0 for no limit
+most_questions = 0  # times that rows are ever looked at, in all runs together; 0 for no limit
+most_rules = 5      # ways in which rows are ever read: columns, categories, classes, scales
+least_group = 5     # what fewer rows have, and no others, is not seen in any column
+most_bytes = 256000000  # larger questions are not fetched
 """
 
 QUESTIONS = {
@@ -140,7 +146,12 @@ federated.json
 
 
 def project_files(
-    reference: str, label: str, output: str, sites: int, name: str = "my-site"
+    reference: str,
+    label: str,
+    output: str,
+    sites: int,
+    name: str = "my-site",
+    features: Sequence[str] = (),
 ) -> dict[str, str]:
     """Return the text of every file of a project, by its path in the project."""
     return {
@@ -154,7 +165,7 @@ def project_files(
         f"{PACKAGE}/__init__.py": '"""Sites that keep their rows."""\n',
         f"{PACKAGE}/server.py": SERVER,
         f"{PACKAGE}/client.py": CLIENT,
-        "site.toml": site_file(name),
+        "site.toml": site_file(name, features, label),
         f"{FLOWER_HOME}/config.toml": flower_config(
             f"{output}/{FLOWER_HOME}", CONNECTION, ADDRESS, ON_THIS_MACHINE
         ),
@@ -167,10 +178,14 @@ def flower_config(folder: str, name: str, address: str, security: str) -> str:
     return FLOWER.format(folder=folder, name=name, address=address, security=security.rstrip())
 
 
-def site_file(name: str) -> str:
-    """Return a site file that allows every question, with a word on each."""
+def site_file(name: str, features: Sequence[str] = (), label: str = "") -> str:
+    """Return a site file that allows every question about some columns, with a word on each."""
+    listed = ", ".join(map(_text, features)) or '"age", "dose"'
+    named = f"features = [{listed}]\nlabel = {_text(label or 'outcome')}\n"
+    if not features:
+        named = "".join(f"# {line}\n" for line in named.splitlines())
     lines = [f"  {_text(question)},  # {what}" for question, what in QUESTIONS.items()]
-    return SITE.format(name=name, questions="\n".join(lines))
+    return SITE.format(name=name, questions="\n".join(lines), named=named)
 
 
 def _text(value: Any) -> str:

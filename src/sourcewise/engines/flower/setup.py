@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.data import SourceData
+from sourcewise.engines.flower.policy import SiteFile
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.row_rules import RowRules
-from sourcewise.tables.preprocessing import TablePreprocessor
+from sourcewise.tables.preprocessing import MAX_LEVELS, TablePreprocessor
 from sourcewise.tables.reading import Table, open_table
 from sourcewise.tables.rules import ColumnRule
 from sourcewise.tables.values import column_kind
 
 LABEL_KIND = "Column {column!r} holds {found}, and the reference has {expected} there."
+NOT_NAMED = "Column {column!r} is not among those that the site file lets a server name."
+NAMED_TWICE = "Column {column!r} is asked for twice."
+TOO_MANY_LEVELS = "Column {column!r} is asked for with more than {most} categories."
 LABEL_MISSING = "Column {column!r} has no label in {count} rows."
 WORDS = {"boolean": "true and false", "number": "numbers", "category": "text"}
 
@@ -118,18 +121,34 @@ def labels_of(table: Any, rules: TableRules) -> np.ndarray:
     return values
 
 
-def read_site(
-    path: Path, setup: Setup, columns: Mapping[str, str]
-) -> tuple[np.ndarray, np.ndarray]:
+def read_site(file: SiteFile, setup: Setup) -> tuple[np.ndarray, np.ndarray]:
     """Read a site's table by the rules: features and labels of all rows."""
     import pyarrow as pa
 
     assert setup.table is not None
+    check_names(file, setup.table)
     made = setup.table.preprocessor
-    table: Table = open_table(path)
+    table: Table = open_table(file.data)
     wanted = [*made.columns_, setup.table.label]
-    theirs = [columns.get(name, name) for name in wanted]
+    theirs = [file.columns.get(name, name) for name in wanted]
     table.check_columns(theirs)
     read = pa.Table.from_batches([batch for _, batch in table.batches(theirs)])
     read = read.rename_columns(wanted)
     return made.transform(read), labels_of(read, setup.table)
+
+
+def check_names(file: SiteFile, rules: TableRules) -> None:
+    """Refuse columns that the owner has not named, and rules that no reference leads to."""
+    read = [rule.name for rule in rules.columns if rule.kind != "left out"]
+    hidden = [] if file.features is None else [name for name in read if name not in file.features]
+    if file.label is not None and rules.label != file.label:
+        hidden.append(rules.label)
+    if hidden:
+        raise ValueError(NOT_NAMED.format(column=hidden[0]))
+    theirs = [file.columns.get(name, name) for name in [*read, rules.label]]
+    twice = [name for name, times in Counter(theirs).items() if times > 1]
+    if twice:
+        raise ValueError(NAMED_TWICE.format(column=twice[0]))
+    long = [rule.name for rule in rules.columns if len(rule.levels) > MAX_LEVELS]
+    if long:
+        raise ValueError(TOO_MANY_LEVELS.format(column=long[0], most=MAX_LEVELS))
