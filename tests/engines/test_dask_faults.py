@@ -241,7 +241,8 @@ def test_files_in_the_folder_that_are_not_ours_are_passed_over(tmp_path):
     assert [a.tolist() for a in again] == [[[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]], [np.float32(0.1)]]
     assert again[1].dtype == np.float32
     whole = sums.path.read_bytes()
-    for content in (b"", b"PAR1", whole[:-1], whole[:40] + b"\0" + whole[41:]):
+    turned = [whole[:k] + bytes([whole[k] ^ 1]) + whole[k + 1 :] for k in range(0, len(whole), 5)]
+    for content in (b"", b"PAR1", whole[:-1], *turned):
         sums.path.write_bytes(content)
         assert journal.sums("a", 1).found is None
     pandas.DataFrame({"dtype": ["O"], "shape": [[1]], "values": [[1.0]]}).to_parquet(sums.path)

@@ -233,6 +233,17 @@ def test_refusals_that_have_looked_at_rows_count(tmp_path):
     assert heard == ["bad-rows", "bad-rows", "asked-too-much"]
 
 
+@pytest.mark.parametrize("kind", [KeyError, OverflowError, RecursionError, NotImplementedError])
+def test_whatever_rows_end_in_is_told_by_one_word_and_counts(tmp_path, questions, kind):
+    def rows(setup):
+        raise kind("row 7")
+
+    ledger = Ledger(tmp_path / "found.jsonl")
+    reply = replace(site(), rows=rows).answer(questions[0], 1, ledger)
+    assert set(refusals(reply).values()) == {"bad-rows"}
+    assert ledger.looks == 1
+
+
 def test_what_few_rows_have_is_not_seen(tmp_path):
     X = np.array([[1.0, 0.0, 2.0]] * 20)
     X[3, 1] = 1.0  # one row's own

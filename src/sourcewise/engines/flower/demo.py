@@ -15,7 +15,6 @@ from sourcewise.datasets import VendorDigits, vendor_digits
 from sourcewise.engines.flower.loopback import Loopback
 from sourcewise.engines.flower.project import project_files
 from sourcewise.engines.flower.server import FACTS
-from sourcewise.interruption import interruptible
 
 RUN_FAILED = "The federated run has failed; the end of its log says: {tail}"
 
@@ -107,7 +106,7 @@ def run_demo(folder: Path) -> DemoResult:
     for path, text in texts.items():
         (app / path).parent.mkdir(parents=True, exist_ok=True)
         (app / path).write_text(text, encoding="utf-8")
-    with interruptible(), Loopback(folder / "processes") as loop:
+    with Loopback(folder / "processes") as loop:
         for name, file in files.items():
             loop.start_site(name, file)
         code, printed = loop.run(app, {"wait": WAIT}, RUN_SECONDS)

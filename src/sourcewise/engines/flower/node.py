@@ -166,8 +166,8 @@ class Node:
         problem: Exception | None = None
         try:
             with http_request_response(**link.options(), max_retries=max_retries) as parts:
-                self.tell(f"Site {self.site.name!r} waits for questions of {link.address}.")
                 try:  # Flower swallows what happens inside
+                    self.tell(f"Site {self.site.name!r} waits for questions of {link.address}.")
                     while True:
                         if not self._step(Connection(*parts)):
                             time.sleep(POLL)
