@@ -20,9 +20,8 @@ import numpy as np
 
 from sourcewise import SourceWeightedClassifier
 from sourcewise.core.data import SourceData
-from sourcewise.core.quadratic_sources import Derivatives
 from sourcewise.engines.flower import FlowerSources, LocalCarrier, Policy, Site, wire
-from sourcewise.engines.flower.questions import Description, name_of
+from sourcewise.engines.flower.client import message_in
 
 N_SITES, ROWS, FEATURES, TRUSTED, TEST = 10, 150, 10, 100, 4000
 LIAR = "site-0"
@@ -80,12 +79,10 @@ class Liar(Site):
         return site  # type: ignore[return-value]
 
     def _answer(self, question: str, content: Any, data: SourceData) -> dict[str, Any]:
-        from sourcewise.engines.flower.questions import TRAVELLERS
-
-        message = wire.unpack(content, question, TRAVELLERS)
+        message = message_in(content, question)
         self.asked[question] = self.asked.get(question, 0) + 1
         answer = self.lie(question, message, data, self.asked[question])
-        return wire.pack(answer, name_of(message))
+        return wire.pack(answer, question)
 
 
 def flipped(data: SourceData) -> SourceData:
@@ -106,8 +103,8 @@ def false_loss(question: str, message: Any, data: SourceData, count: int) -> Any
 def many_rows(question: str, message: Any, data: SourceData, count: int) -> Any:
     """Claim a thousand million rows."""
     answer = plain(question, message, data, count)
-    if isinstance(answer, Description):
-        return replace(answer, rows=np.array([1e9]), sizes=np.array([1e9]))
+    if question == "describe":
+        return {**answer, "rows": np.array([1e9]), "sizes": np.array([1e9])}
     return answer
 
 
@@ -132,11 +129,11 @@ def poisoned_selection(question: str, message: Any, data: SourceData, count: int
 def invented(question: str, message: Any, data: SourceData, count: int) -> Any:
     """Invent gradients of an ordinary size in training, with true curvature."""
     answer = plain(question, message, data, count)
-    if isinstance(answer, Derivatives) and count > 3:
+    if question == "derivatives" and count > 3:
         rng = np.random.default_rng(7)
-        noise = rng.normal(scale=0.3, size=answer.gradients.shape)
-        noise[:, :, FEATURES + 1 :] = 0.0
-        return replace(answer, gradients=answer.gradients + noise)
+        noise = rng.normal(scale=0.3, size=answer["gradients"].shape)
+        noise[:, FEATURES + 1 :] = 0.0
+        return {**answer, "gradients": answer["gradients"] + noise}
     return answer
 
 
@@ -146,13 +143,11 @@ def joined(question: str, message: Any, data: SourceData, count: int) -> Any:
         return plain(question, message, flipped(data), count)
     if question != "pull":
         return plain(question, message, data, count)
-    n = len(message.shared.y)
-    shares = np.full(n, 1.0 / n)
-    shown = SourceData(
-        message.shared.X, message.shared.y, np.array([0, n]), -1, shares, data.n_classes
-    )
+    X, y = message.sent["X"], message.sent["y"]
+    n = len(y)
+    shown = SourceData(X, y, np.array([0, n]), -1, np.full(n, 1.0 / n), data.n_classes)
     true = plain(question, message, data, count)
-    return replace(plain(question, message, shown, count), sizes=true.sizes)
+    return {**plain(question, message, shown, count), "sizes": true["sizes"]}
 
 
 def joined_and_large(question: str, message: Any, data: SourceData, count: int) -> Any:
@@ -164,8 +159,8 @@ def joined_and_large(question: str, message: Any, data: SourceData, count: int) 
 def behind_noise(question: str, message: Any, data: SourceData, count: int) -> Any:
     """Poison training, claim many rows, and announce noise that would explain any answer."""
     answer = poisoned_and_large(question, message, data, count)
-    if isinstance(answer, Description):
-        return replace(answer, noise=np.array([1e9]))
+    if question == "describe":
+        return {**answer, "noise": np.array([1e9])}
     return answer
 
 

@@ -277,7 +277,7 @@ def inside(schema, *names):
 
 
 LATER = {
-    "findings of fewer sources": (("_training", "findings", "look", "agreement", "missing"), 1),
+    "findings of fewer sources": (("_training", "findings", "missing"), 1),
     "measurements of fewer sources": (("_training", "measured", "result", "values"), 0),
     "losses of fewer rows": (("_label_test", "own_random"), 2),
 }
@@ -293,6 +293,16 @@ def test_what_add_source_and_the_report_need_is_checked_too(name, with_rows, tmp
     file = holder[last]["file"]
     array = np.load(io.BytesIO(members(path)[file]))
     rewrite(path, {file: npy(np.delete(array, 0, axis=axis))})
+    assert refusal(path) == persistence.DAMAGED.format(path=path)
+
+
+def test_findings_under_other_names_are_refused(with_rows, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(with_rows)
+    schema = json.loads(members(path)["schema.json"])
+    found, _ = inside(schema, "_training", "findings", "missing")
+    found["lacking"] = found.pop("missing")
+    rewrite(path, {"schema.json": json.dumps(schema)})
     assert refusal(path) == persistence.DAMAGED.format(path=path)
 
 

@@ -218,7 +218,7 @@ def _check_weights(model: Any) -> None:
     training = getattr(model, "_training", None)
     if training is not None:
         require(model.reference == model.sources_.tolist()[model.reference_index_])
-        check_training(training, n)
+        check_training(training, model._discrepancy_name(), n)
         require(not hasattr(model, "classes_") or np.isin(training.rows.y, model.classes_).all())
         model._check_options()
     check_label_test(getattr(model, "_label_test", None))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
 
-from sourcewise.core.discrepancy.methods import BothFindings
-from sourcewise.core.discrepancy.separation import SeparationFindings
+from sourcewise.core.discrepancy.methods import DISCREPANCIES, LINEAR_PART, OWN_PART
 
 TOTAL_ERROR = 1e-6
 
@@ -19,11 +17,12 @@ def require(holds: Any) -> None:
         raise ValueError("The model's parts do not fit together.")
 
 
-def check_training(training: Any, n_sources: int) -> None:
+def check_training(training: Any, discrepancy: str, n_sources: int) -> None:
     """Require rows, measurements and findings of so many sources, the reference included."""
     _check_rows(training.rows, n_sources)
     _check_measured(training.measured, n_sources - 1)
-    _check_found(training.findings, training.measured, n_sources - 1)
+    if training.findings is not None:  # there may be the reference alone
+        _check_findings(training.findings, discrepancy, training.measured, n_sources - 1)
 
 
 def check_label_test(test: Any) -> None:
@@ -61,23 +60,21 @@ def _check_measured(measured: Any, n_sources: int) -> None:
         _check_measured(measured.linear, n_sources)
 
 
-def _check_found(found: Any, measured: Any, n_sources: int) -> None:
-    """Require findings of what was measured, by the default learner with folds of its own."""
-    if isinstance(found, BothFindings):
-        _check_found(found.linear, measured.linear, n_sources)
-        found = found.own
-    _check_findings(found, n_sources, 1 + len(measured.without_fold))
+def _check_findings(found: Any, discrepancy: str, measured: Any, n_sources: int) -> None:
+    """Require what this discrepancy finds out about so many sources, by each of its learners.
 
-
-def _check_findings(found: Any, n_sources: int, n_sets: int) -> None:
-    """Require sources along the last axis, and sets of trusted rows along the first of several."""
-    for name, part in vars(found).items() if is_dataclass(found) else ():
-        if not isinstance(part, np.ndarray):
-            _check_findings(part, n_sources, n_sets)
-            continue
+    Sources are along the last axis, sets of trusted rows along the first of several.
+    """
+    if LINEAR_PART in found:
+        require(found.keys() == {LINEAR_PART, OWN_PART})
+        _check_findings(found[LINEAR_PART], discrepancy, measured.linear, n_sources)
+        found = found[OWN_PART]
+    require(tuple(sorted(found)) in DISCREPANCIES[discrepancy].findings)
+    for name, part in found.items():
+        require(isinstance(part, np.ndarray) and part.dtype.kind == "f")
         require(part.ndim and part.shape[-1] == n_sources)
-        by_set = part.ndim > 1 and (name, type(found)) != ("errors", SeparationFindings)
-        require(not by_set or len(part) == n_sets)
+        by_set = part.ndim > 1 and name != "difference_errors"
+        require(not by_set or len(part) == 1 + len(measured.without_fold))
 
 
 def _check_rows(rows: Any, n_sources: int) -> None:

@@ -12,17 +12,9 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
-from sourcewise.core.discrepancy.agreement import Agreement
-from sourcewise.core.discrepancy.any_model import AnyModelFindings
-from sourcewise.core.discrepancy.combined import Findings, Look
-from sourcewise.core.discrepancy.features import FeatureDistances
-from sourcewise.core.discrepancy.local import LocalFindings
-from sourcewise.core.discrepancy.methods import BothFindings, LinearFindings, Measured
-from sourcewise.core.discrepancy.permutation import PValues
+from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.discrepancy.power import LabelTest
-from sourcewise.core.discrepancy.pull import Pulls
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
-from sourcewise.core.discrepancy.separation import SeparationFindings
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
 from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.fitting import ToldSources
@@ -35,29 +27,18 @@ from sourcewise.tables.rules import ColumnRule
 
 # What a fitted model may hold that is no public class, by its name in files.
 RECORDS: dict[str, type] = {
-    "agreement": Agreement,
     "average of classifiers": AveragedClassifier,
     "average of regressors": AveragedRegressor,
     "column": ColumnRule,
     "columns": TablePreprocessor,
     "discrepancies": Discrepancies,
-    "feature distances": FeatureDistances,
     "filling": FilledRows,
-    "findings of any model": AnyModelFindings,
-    "findings of both": BothFindings,
-    "findings of local models": LocalFindings,
-    "findings of separation": LinearFindings,
-    "findings": Findings,
     "label test": LabelTest,
-    "look": Look,
     "measurements": Measured,
     "member": Member,
-    "p-values": PValues,
     "part": PartPower,
-    "pulls": Pulls,
     "rows": Rows,
     "selection": Selection,
-    "separation": SeparationFindings,
     "skipped rows": SkippedRows,
     "source as a feature": ToldSources,
     "training": Training,

@@ -28,7 +28,7 @@ def bench_of(X, y, *methods):
 def local_models(X, y):
     own_X, own_y, _, _ = made_up()
     facts = bench_of(own_X, own_y, "geometric median").facts(NAMES, X, y)
-    return facts.findings["medians"].models.T
+    return facts.findings["medians"]["models"].T
 
 
 def test_discrepancies_are_the_plug_in_ones_with_and_without_a_fold():
@@ -83,5 +83,5 @@ def test_findings_about_a_source_do_not_depend_on_the_sources_beside_it():
         ]
         np.testing.assert_allclose(found[0].without_fold, found[1].without_fold, atol=1e-6)
         np.testing.assert_allclose(found[0].result.values, found[1].result.values, atol=1e-6)
-    medians = [facts.findings["medians"].models for facts in (ours, theirs)]
+    medians = [facts.findings["medians"]["models"] for facts in (ours, theirs)]
     np.testing.assert_allclose(*medians, atol=1e-6)

@@ -16,30 +16,55 @@ from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import SourceWeights
 
-
-class Message(Protocol):
-    """What travels to the sources."""
-
-    @property
-    def rows_beside(self) -> int:
-        """Further rows that the work on each source holds beside the source's own."""
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> Any:
-        """Answer for some sources; runs where their rows are."""
+# Arrays by name whose last axis runs over sources: what they answer, and what is found out by it.
+Arrays = dict[str, Any]
 
 
-class Question(Protocol):
-    """Something to find out about every source by itself: no answer depends on another source."""
+@dataclass(frozen=True)
+class Message:
+    """What travels to the sources.
 
-    @property
-    def message(self) -> Message:
-        """What has to be sent to the sources."""
+    Attributes
+    ----------
+    answered_by : callable
+        ``answered_by(sources, names, **sent)`` answers for some sources, where their rows are. No
+        answer depends on another source. Whoever gets a message from afar compares what was sent
+        with the annotations of its keywords.
+    sent : dict
+        Arrays, numbers, texts and learners by name.
+    rows_beside : int
+        Further rows that the work on each source holds beside the source's own.
+    """
 
-    def judge(self, answer: Any) -> Any:
-        """Turn an answer into findings; runs where the reference is, or at a trusted worker.
+    answered_by: Callable[..., Arrays]
+    sent: dict[str, Any]
+    rows_beside: int = 0
 
-        Findings are dataclasses of arrays whose last axis runs over the sources.
-        """
+    def answer(self, sources: SourceData, names: Sequence[Any]) -> Arrays:
+        """Answer for some sources."""
+        return self.answered_by(sources, names, **self.sent)
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something to find out about every source by itself.
+
+    Attributes
+    ----------
+    message : Message
+    judged_by : callable
+        ``judged_by(answer, **known)`` turns an answer into findings; runs where the reference is,
+        or at a trusted worker.
+    known : dict
+    """
+
+    message: Message
+    judged_by: Callable[..., Arrays]
+    known: dict[str, Any]
+
+    def judge(self, answer: Arrays) -> Arrays:
+        """Turn an answer into findings."""
+        return self.judged_by(answer, **self.known)
 
 
 class WeightedSums(Protocol):
@@ -94,7 +119,7 @@ class Engine(Protocol):
 
     def ask(
         self, question: Question, sources: Sequence[int] | None = None
-    ) -> Iterator[tuple[IntArray, Any]]:
+    ) -> Iterator[tuple[IntArray, Arrays]]:
         """Ask some sources (by default all); yields positions and findings, in any order."""
 
     def weighted(self, weights: SourceWeights) -> WeightedSums:

@@ -16,9 +16,9 @@ import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.moments import Moments
-from sourcewise.core.discrepancy.pull import PullAnswer, PullMessage
-from sourcewise.core.engine import Engine, Question, WeightedSums
-from sourcewise.core.family import SourceRuns
+from sourcewise.core.discrepancy.pull import join
+from sourcewise.core.engine import Arrays, Engine, Question, WeightedSums
+from sourcewise.core.family import SharedRows
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_curvature import spread_rows, weighted_curvature, weighted_moments
 from sourcewise.core.source_gradients import SourceGradients
@@ -68,13 +68,20 @@ class MomentSources:
         """Stay as they are: nothing depends on where the loss is looked at."""
         return self
 
-    def joint_models(self, message: PullMessage) -> PullAnswer:
+    def joint_models(
+        self,
+        *,
+        family: Any,
+        setting: float,
+        X: FloatArray,
+        y: Any,
+        weights: FloatArray,
+        models: Any,
+        size: float,
+    ) -> Arrays:
         """Join each source with the reference's rows, as the source itself would."""
-        data = self.data
-        sizes = np.minimum(self.sizes, message.size)
-        weights = sizes[data.source_of_row] * data.row_shares
-        runs = SourceRuns(data.X, data.y, weights, data.row_counts)
-        return PullAnswer(message.family.fit_beside(message.shared, runs, message.setting), sizes)
+        shared = SharedRows(X, y, weights, models)
+        return join(self.data, np.minimum(self.sizes, size), family, shared, setting)
 
     def ask(
         self, question: Question, sources: Sequence[int] | None = None

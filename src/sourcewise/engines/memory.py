@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.engine import Message, Question
+from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.row_space import RowSpace, saves_coordinates
 from sourcewise.core.source_curvature import (
     spread_rows,
@@ -60,14 +60,14 @@ class MemorySources:
 
     def ask(
         self, question: Question, sources: Sequence[int] | None = None
-    ) -> Iterator[tuple[IntArray, Any]]:
+    ) -> Iterator[tuple[IntArray, Arrays]]:
         """Ask some sources (by default all); yields positions and findings."""
         asked = np.arange(len(self.names)) if sources is None else np.asarray(sources, np.intp)
         message = question.message
         for some in self._blocks(asked, message.rows_beside):
             yield some, question.judge(self._answer(message, some))
 
-    def _answer(self, message: Message, some: IntArray) -> Any:
+    def _answer(self, message: Message, some: IntArray) -> Arrays:
         first, last = self.data.untrusted[some[[0, -1]]]
         names = [self.names[k] for k in some]
         return message.answer(self.data.some(int(first), int(last) + 1), names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -17,16 +17,15 @@ from sourcewise.baselines.source_normalized import standardise_sources
 from sourcewise.core.aggregation import component_median, geometric_median
 from sourcewise.core.choices import DEFAULT, PAPER
 from sourcewise.core.discrepancy import combined
-from sourcewise.core.discrepancy.findings import concat_findings, gather
-from sourcewise.core.discrepancy.methods import DISCREPANCIES, LinearFindings, Survey
-from sourcewise.core.discrepancy.permutation import PValues
-from sourcewise.core.discrepancy.plug_in import PlugInQuestion
+from sourcewise.core.discrepancy.findings import Findings, concat_findings, gather
+from sourcewise.core.discrepancy.methods import DISCREPANCIES, Survey
+from sourcewise.core.discrepancy.plug_in import plug_in_question
 from sourcewise.core.robust import THRESHOLD
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import choose_local_setting, select
-from sourcewise.experiments.facts import Costs, Facts, LocalModels
+from sourcewise.experiments.facts import Costs, Facts
 from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.pools import lay_out, reference_pool, with_sources
 
@@ -123,7 +122,7 @@ class Bench:
         }
 
     @cached_property
-    def own_local(self) -> LocalModels:
+    def own_local(self) -> Findings:
         """The reference's own model among the local ones."""
         return self._local_models(self.alone["given"], [0])
 
@@ -180,7 +179,7 @@ class Bench:
             return np.asarray(self.map(X.reshape(n * m, d)[:, :-1])).reshape(n, m, d)
         return standardise_sources(lay_out(X, y), d - 1)[0].reshape(n, m, d)
 
-    def _find(self, asker: str, facts: Facts) -> Any:
+    def _find(self, asker: str, facts: Facts) -> Findings:
         pool = self._pool("mapped" if asker == "default" else "given", facts)
         if asker == "medians":
             return self._local_models(pool, range(1, pool.n_sources))
@@ -188,13 +187,14 @@ class Bench:
         if asker == "default":
             return combined.find(pool.sources, survey.models, survey.seed, survey.choices)
         shares = survey.folds.set_shares(survey.reference.shares)
-        question = PlugInQuestion(survey.reference, shares, survey.choices.ridge)
-        unknown = PValues(np.full(len(facts.names), np.nan))
-        return LinearFindings(gather(pool.sources.ask(question)), unknown)
+        question = plug_in_question(survey.reference, shares, survey.choices.ridge)
+        return {**gather(pool.sources.ask(question)), "p_values": np.full(len(facts.names), np.nan)}
 
-    def _local_models(self, pool: Pool, sources: Sequence[int]) -> LocalModels:
+    def _local_models(self, pool: Pool, sources: Sequence[int]) -> Findings:
+        """Models (d, n) of sources by themselves, and their scores of the test rows (n_rows, n)."""
         models = fit_local_models(pool, LOCAL_C)[sources, 0]
-        return LocalModels(models.T, self.test["given"] @ models.T.astype(np.float32))
+        scores = self.test["given"] @ models.T.astype(np.float32)
+        return {"models": models.T, "scores": scores}
 
     def rows(self, facts: Facts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return features as they are given, labels and source numbers; 0 is the reference."""
@@ -243,12 +243,12 @@ class Bench:
     def _run_median(self, method: str, facts: Facts) -> Outcome:
         every = concat_findings([self.own_local, facts.findings["medians"]])
         if method == "geometric median":
-            return Outcome(self._error("given", geometric_median(every.models.T)[None]))
+            return Outcome(self._error("given", geometric_median(every["models"].T)[None]))
         if method == "component median":
-            return Outcome(self._error("given", component_median(every.models.T)[None]))
+            return Outcome(self._error("given", component_median(every["models"].T)[None]))
         # The median probability exceeds one half where the median log-odds exceed zero: also for
         # the mean of the middle two, because probabilities are symmetric about one half.
-        positive = np.median(every.scores, axis=1) > 0
+        positive = np.median(every["scores"], axis=1) > 0
         return Outcome(float(np.mean(positive != self.positive_test)))
 
     def _run_robust(self, work: SharedFits) -> Outcome:

@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from sourcewise.core.discrepancy.findings import concat_findings, select_findings
+from sourcewise.core.discrepancy.findings import Findings, concat_findings, select_findings
 
 
 class Costs(dict[str, float]):
@@ -24,21 +23,6 @@ class Costs(dict[str, float]):
         spent = time.thread_time() - start
         for method in methods:
             self[method] = self.get(method, 0.0) + spent / len(methods)
-
-
-@dataclass(frozen=True)
-class LocalModels:
-    """Each source's own model.
-
-    Attributes
-    ----------
-    models : array of shape (n_features, n_sources)
-    scores : float32 array of shape (n_test_rows, n_sources)
-        What it says of the test rows.
-    """
-
-    models: np.ndarray
-    scores: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -60,7 +44,7 @@ class Facts:
     names: tuple[str, ...]
     y: np.ndarray
     X: dict[str, np.ndarray]
-    findings: dict[str, Any]
+    findings: Findings
     costs: Costs = field(default_factory=Costs)
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Facts:
@@ -70,7 +54,7 @@ class Facts:
             tuple(self.names[k] for k in chosen),
             self.y[chosen],
             {space: X[chosen] for space, X in self.X.items()},
-            {asker: select_findings(found, chosen) for asker, found in self.findings.items()},
+            select_findings(self.findings, chosen),
         )
 
     def append(self, other: Facts) -> Facts:
@@ -79,8 +63,5 @@ class Facts:
             self.names + other.names,
             np.concatenate([self.y, other.y]),
             {space: np.concatenate([X, other.X[space]]) for space, X in self.X.items()},
-            {
-                asker: concat_findings([found, other.findings[asker]])
-                for asker, found in self.findings.items()
-            },
+            concat_findings([self.findings, other.findings]),
         )

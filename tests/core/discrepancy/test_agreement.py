@@ -1,6 +1,5 @@
 """How much of what the reference's model knows holds for a source's labels."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +9,12 @@ from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import group_rows
-from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementQuestion, OwnAgreement
-from sourcewise.core.discrepancy.permutation import ask_here
+from sourcewise.core.discrepancy.agreement import (
+    agreement_known,
+    agreement_sent,
+    judge_agreement,
+    measure_agreement,
+)
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import BoundedLoss, brier_loss, spread
@@ -21,11 +24,10 @@ FAMILY = LogisticFamily(2, np.array([1.0]), penalise_constant=True, tol=1e-10)
 
 
 class Found(NamedTuple):
-    """The question and what came of it."""
+    """What sources answer, what it is compared with, and what came of it."""
 
-    question: AgreementQuestion
-    answer: AgreementAnswer  # of the sources
-    own: OwnAgreement
+    answer: dict
+    own: dict
     missing: np.ndarray
     missing_errors: np.ndarray
 
@@ -33,14 +35,11 @@ class Found(NamedTuple):
 def agreement_with(data, folds, family=FAMILY):
     scale = 1.0 if data.n_classes else spread(data.y[data.rows(data.reference)])
     models = fit_reference(data, folds, family, BoundedLoss(data.n_classes, scale))
-    question = AgreementQuestion(models, DEFAULT)
-    message = question.message
+    sent = agreement_sent(models, DEFAULT)
     untrusted = data.select(data.untrusted.tolist())
-    answer = message.answer(untrusted, data.untrusted.tolist())
-    found = question.judge(answer)
-    asked = ask_here(data, question)
-    np.testing.assert_array_equal(asked.missing, found.missing)
-    return Found(question, answer, question.own, found.missing, found.missing_errors)
+    answer = measure_agreement(untrusted, family.predict(models.models, untrusted.X), **sent)
+    own = agreement_known(models, sent, DEFAULT)
+    return Found(answer, own, **judge_agreement(answer, **own))
 
 
 def agreement_of(data, *, n_folds=3, n_repeats=1, seed=0, family=FAMILY):
@@ -53,11 +52,10 @@ def judged(values, expected, errors, own, own_errors):
 
     The spread of predictions is what the expectation goes by.
     """
-    reference = agreement_of(make([9, 2]))[0].question.reference
-    question = AgreementQuestion(reference, DEFAULT)
     apart = np.divide(expected, own[:, None], out=np.ones_like(expected), where=own[:, None] > 0)
-    vars(question)["own"] = OwnAgreement(own, own_errors, np.ones_like(own))  # as if measured
-    return question.judge(AgreementAnswer(values, apart**2, errors))
+    answer = {"agreements": values, "prediction_variances": apart**2, "agreement_errors": errors}
+    found = judge_agreement(answer, own, own_errors, np.ones_like(own), DEFAULT)
+    return Found(answer, {}, **found)
 
 
 def covariance(p, y):
@@ -85,10 +83,10 @@ def test_equals_covariances_computed_one_model_at_a_time(chosen, without):
             rows = data.rows(i)
             own = covariance(model.predict_proba(data.X[rows])[:, 1], data.y[rows])
             theirs[i - 1] += own * inside.sum() / (~outer).sum()
-    np.testing.assert_allclose(found.answer.values[chosen], theirs, atol=1e-5)
-    np.testing.assert_allclose(found.own.values[chosen], by_row[~outer].mean(), atol=1e-5)
+    np.testing.assert_allclose(found.answer["agreements"][chosen], theirs, atol=1e-5)
+    np.testing.assert_allclose(found.own["values"][chosen], by_row[~outer].mean(), atol=1e-5)
     expected = by_row[~outer].std(ddof=1) / np.sqrt((~outer).sum())
-    np.testing.assert_allclose(found.own.errors[chosen], expected, atol=1e-5)
+    np.testing.assert_allclose(found.own["errors"][chosen], expected, atol=1e-5)
 
 
 def test_it_is_what_shuffling_the_labels_would_cost():
@@ -102,7 +100,7 @@ def test_it_is_what_shuffling_the_labels_would_cost():
     # Over all pairs of a row with another row's label: the mean of all shuffles.
     pairs = [average @ brier_loss(p, np.roll(y, k)).mean(axis=1) for k in range(1, len(y))]
     gain = np.mean(pairs) - average @ brier_loss(p, y).mean(axis=1)
-    np.testing.assert_allclose(found.answer.values[0, 0], gain, atol=1e-10)
+    np.testing.assert_allclose(found.answer["agreements"][0, 0], gain, atol=1e-10)
 
 
 def test_moderate_differences_in_label_frequencies_hardly_matter():
@@ -135,7 +133,7 @@ def test_rows_that_are_hardly_told_apart_need_not_agree_as_much(noise, at_most):
         data, _ = group_rows(X, y, source, reference=0, n_classes=2)
         found, _ = agreement_of(data, seed=seed)
         lacks.append(found.missing[0])
-        ratios.append(found.answer.values[0] / found.own.values[0])
+        ratios.append(found.answer["agreements"][0] / found.own["values"][0])
     wide, narrow = np.mean(lacks, axis=0)
     assert narrow < wide + at_most
     assert np.mean(ratios, axis=0)[1] < 0.2  # as low as that of labels that are half shuffled
@@ -146,12 +144,12 @@ def test_a_source_is_not_expected_to_agree_more_than_the_reference():
     X = data.X.copy()
     X[data.rows(1), :-1] *= 10.0
     found, _ = agreement_of(data.with_features(X))
-    assert (found.answer.variances[:, 0] > found.own.variances).all()
+    assert (found.answer["prediction_variances"][:, 0] > found.own["variances"]).all()
     # What is missing is missing of the reference's own agreement, not of more.
-    own, theirs = found.own.values, found.answer.values[:, 0]
+    own, theirs = found.own["values"], found.answer["agreements"][:, 0]
     np.testing.assert_allclose(found.missing[:, 0], np.clip((own - theirs) / own, 0.0, 2.0))
-    less = replace(found.answer, values=0.25 * own[:, None])
-    np.testing.assert_allclose(found.question.judge(less).missing, 0.75)
+    less = {**found.answer, "agreements": 0.25 * own[:, None]}
+    np.testing.assert_allclose(judge_agreement(less, **found.own)["missing"], 0.75)
 
 
 def test_what_is_missing():
@@ -175,14 +173,16 @@ def test_no_difference_no_bias():
     off = []
     for seed in range(60):
         found, _ = agreement_of(make([40, 60], seed=seed), seed=seed)
-        off.append((found.answer.values[0] - found.own.values[0])[0])
+        off.append((found.answer["agreements"][0] - found.own["values"][0])[0])
     assert abs(np.mean(off)) < 3.0 * np.std(off, ddof=1) / np.sqrt(60)
 
 
 def test_errors_are_those_of_rows_drawn_anew():
     found = [agreement_of(make([2000, 100], seed=seed))[0] for seed in range(60)]
-    spread = np.std([one.answer.values[0, 0] for one in found], ddof=1)
-    assert np.mean([one.answer.errors[0] for one in found]) == pytest.approx(spread, rel=0.3)
+    spread = np.std([one.answer["agreements"][0, 0] for one in found], ddof=1)
+    assert np.mean([one.answer["agreement_errors"][0] for one in found]) == pytest.approx(
+        spread, rel=0.3
+    )
 
 
 def test_a_reference_whose_model_knows_nothing_accuses_nobody():
@@ -220,7 +220,7 @@ def test_a_row_of_threefold_weight_is_three_rows():
     found = []
     for one in (repeated, weighted):
         size = one.sizes[1]  # the correction for the mean goes by effective rows
-        found.append(agreement_of(one)[0].answer.values * (size - 1.0) / size)
+        found.append(agreement_of(one)[0].answer["agreements"] * (size - 1.0) / size)
     np.testing.assert_allclose(*found, atol=1e-10)
 
 
@@ -269,8 +269,12 @@ def test_repeats_are_averaged():
     both, folds = agreement_of(data, n_repeats=2)
     ones = [agreement_with(data, ReferenceFolds(fold[None], 3)).answer for fold in folds.folds]
     np.testing.assert_allclose(
-        both.answer.values[0], np.mean([one.values[0] for one in ones], axis=0), atol=1e-6
+        both.answer["agreements"][0],
+        np.mean([one["agreements"][0] for one in ones], axis=0),
+        atol=1e-6,
     )
     np.testing.assert_allclose(
-        both.answer.values[1:], np.concatenate([one.values[1:] for one in ones]), atol=1e-6
+        both.answer["agreements"][1:],
+        np.concatenate([one["agreements"][1:] for one in ones]),
+        atol=1e-6,
     )

@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.discrepancy.any_model import (
-    AnyModelQuestion,
     any_model_discrepancies,
+    any_model_question,
     any_model_values,
     larger_of,
 )
@@ -28,7 +28,7 @@ def draw(data, n_folds=3, seed=0):
 
 def ask(data, folds):
     models = fit_reference(data, folds, FAMILY, BoundedLoss(2))
-    return ask_here(data, AnyModelQuestion(models, DEFAULT))
+    return ask_here(data, any_model_question(models, DEFAULT))
 
 
 def test_there_is_one_model_for_each_fold():
@@ -77,7 +77,7 @@ def test_without_a_fold_sources_are_judged_by_the_model_that_has_not_seen_it():
             expected = own * np.sqrt(min(variance / spread, 1.0)) - value
             expected = np.clip(expected / max(own, 2.0 * error), 0.0, 2.0)
             # What the reference knows of itself differs a little with the rows it is asked for.
-            assert found.agreement.missing[1 + v, k] == pytest.approx(expected, abs=0.2)
+            assert found["missing"][1 + v, k] == pytest.approx(expected, abs=0.2)
 
 
 def test_flipped_labels_stand_out_and_clean_sources_do_not():
@@ -96,7 +96,7 @@ def test_p_values_keep_their_level():
     p_values = []
     for seed in range(40):
         data = make([60, 40, 40, 40], seed=seed)
-        p_values.append(ask(data, draw(data, 5, seed)).p_values)
+        p_values.append(ask(data, draw(data, 5, seed))["p_values"])
     below = np.mean(np.concatenate(p_values) < 0.05)
     assert below <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 120)
 
@@ -105,9 +105,9 @@ def test_no_source_depends_on_another():
     data = make([50, 30, 20, 1], flipped=(2,))
     folds = draw(data)
     together, apart = ask(data, folds), ask(data.select([0, 2]), folds)
-    np.testing.assert_allclose(apart.agreement.missing[:, 0], together.agreement.missing[:, 1])
-    np.testing.assert_allclose(apart.p_values[0], together.p_values[1])
-    assert np.isfinite(together.p_values).all() and np.isfinite(together.agreement.missing).all()
+    np.testing.assert_allclose(apart["missing"][:, 0], together["missing"][:, 1])
+    np.testing.assert_allclose(apart["p_values"][0], together["p_values"][1])
+    assert np.isfinite(together["p_values"]).all() and np.isfinite(together["missing"]).all()
 
 
 def test_of_two_judgements_the_harder_one_counts():

@@ -8,12 +8,13 @@ from scipy.stats import kstest
 
 from sourcewise.core.data import ReferenceRows, group_rows
 from sourcewise.core.discrepancy.cross_fit import (
-    CrossFitQuestion,
     cross_fit_discrepancies,
+    cross_fit_question,
     random_folds,
 )
 from sourcewise.core.discrepancy.permutation import ask_here
 from sourcewise.core.discrepancy.result import NO_WITNESS
+from sourcewise.core.discrepancy.separation import separation_values
 
 
 def make_data(seed, sizes, n_classes=2, n_features=4, corrupt=None):
@@ -210,10 +211,10 @@ def test_folds_are_balanced_and_skip_rows_of_zero_share():
         data.X, data.y, data.source_of_row, reference=0, n_classes=2, sample_weight=weight
     )
     reference = ReferenceRows.of(data)
-    question = CrossFitQuestion(reference, reference.shares[None], 5, 0, 0, data.X.shape[1])
-    assert question.message.sums[0].counts.tolist() == [4] * 5
+    question = cross_fit_question(reference, reference.shares[None], 5, 0, 0, data.X.shape[1])
+    assert question.message.sent["counts"].tolist() == [[4] * 5]
     answer = question.message.answer(data.select([1]), [1])
-    assert (answer.fold_weights[0, 0] > 0).tolist() == [True] * 4 + [False]
+    assert (answer["fold_weights"][0, :, 0] > 0).tolist() == [True] * 4 + [False]
 
 
 def test_folds_depend_on_rows_name_and_seed():
@@ -230,14 +231,14 @@ def test_sets_of_reference_rows_are_as_good_as_references_of_their_own(n_classes
     kept = np.random.default_rng(0).uniform(size=(3, 20)) < [[1.0], [0.5], [0.8]]
     shares = np.where(kept, reference.shares, 0.0)
     shares /= shares.sum(axis=1, keepdims=True)
-    found = ask_here(data, CrossFitQuestion(reference, shares, 3, 0, 0, data.X.shape[1]))
+    found = ask_here(data, cross_fit_question(reference, shares, 3, 0, 0, data.X.shape[1]))
     for s in range(3):
         masked = data.row_shares.copy()
         masked[data.rows(0)] = shares[s]
         alone = cross_fit_discrepancies(
             replace(data, row_shares=masked), n_folds=3, n_permutations=0
         )
-        np.testing.assert_allclose(found.values[s], alone.values[1:], rtol=1e-9)
+        np.testing.assert_allclose(separation_values(found)[s], alone.values[1:], rtol=1e-9)
 
 
 def test_rows_of_zero_share_are_as_good_as_absent():

@@ -8,15 +8,21 @@ from made_up_sources import make
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import ReferenceRows, group_rows
-from sourcewise.core.discrepancy.features import FeatureQuestion
-from sourcewise.core.discrepancy.permutation import ask_here
+from sourcewise.core.discrepancy.features import (
+    describe_features,
+    features_known,
+    features_sent,
+    judge_features,
+)
 
 CHOICES = DEFAULT
 NO_NOISE = replace(CHOICES, feature_noise=0.0)
 
 
 def feature_distances(data, choices=CHOICES):
-    return ask_here(data, FeatureQuestion(ReferenceRows.of(data), choices)).values
+    sent = features_sent(ReferenceRows.of(data), choices)
+    answer = describe_features(data.select(data.untrusted.tolist()), **sent)
+    return judge_features(answer, **features_known(sent, choices))["far"]
 
 
 def grouped(parts, sample_weight=None):

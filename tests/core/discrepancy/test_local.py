@@ -12,10 +12,11 @@ from sourcewise.core.discrepancy.local import (
     Sample,
     from_cauchy,
     local_discrepancies,
+    local_values,
     to_cauchy,
     two_sample_p_values,
 )
-from sourcewise.core.discrepancy.local_exchange import LocalQuestion
+from sourcewise.core.discrepancy.local_exchange import local_question
 from sourcewise.core.folds import named_seed, stratified_folds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
@@ -43,7 +44,7 @@ def ask(data, asked, family=FAMILY, loss=brier_loss, n_repeats=2, seed=0, n_fold
 
 
 def ask_with(data, asked, folds, family=FAMILY, loss=brier_loss, seed=0):
-    question = LocalQuestion(fit_reference(data, folds, family, loss), seed)
+    question = local_question(fit_reference(data, folds, family, loss), seed)
     answer = question.message.answer(data.select(asked), list(asked))
     return answer, question.judge(answer)
 
@@ -96,11 +97,12 @@ def test_equals_the_definition_computed_one_model_at_a_time(which):
     mask = None if which is None else folds.held_out[which]
     for k, i in enumerate([1, 2]):
         a, b = naive(data, i, folds, 0, mask)
-        assert found.a[chosen, k] == pytest.approx(a, abs=1e-5)
-        assert found.b[chosen, k] == pytest.approx(b, abs=1e-4)
-    np.testing.assert_allclose(found.values, np.maximum(abs(found.a), abs(found.b)))
-    np.testing.assert_array_equal(local_discrepancies(found).values, found.values[0])
-    np.testing.assert_array_equal(local_discrepancies(found).p_values, found.p_values)
+        assert found["a"][chosen, k] == pytest.approx(a, abs=1e-5)
+        assert found["b"][chosen, k] == pytest.approx(b, abs=1e-4)
+    values = np.maximum(abs(found["a"]), abs(found["b"]))
+    np.testing.assert_allclose(local_values(found), values)
+    np.testing.assert_array_equal(local_discrepancies(found).values, values[0])
+    np.testing.assert_array_equal(local_discrepancies(found).p_values, found["p_values"])
 
 
 def test_standard_errors_are_those_of_two_means_of_losses():
@@ -117,7 +119,7 @@ def test_standard_errors_are_those_of_two_means_of_losses():
             ours[fold == f] = brier_loss(FAMILY.predict(model, X_t), y_t)[0, fold == f]
             theirs += brier_loss(FAMILY.predict(model, X_i), y_i)[0] * np.mean(fold == f)
         expected = np.sqrt(ours.var(ddof=1) / len(ours) + theirs.var(ddof=1) / len(theirs))
-        assert found.error_a[0, k] == pytest.approx(expected, rel=1e-4)
+        assert found["error_a"][0, k] == pytest.approx(expected, rel=1e-4)
 
 
 def test_validation_rows_have_no_say_in_the_set_that_leaves_them_out():
@@ -127,9 +129,9 @@ def test_validation_rows_have_no_say_in_the_set_that_leaves_them_out():
     spoiled[:50][folds.held_out[3]] ^= 1
     # Folds must be the same ones, so labels are changed once these are drawn.
     _, after = ask_with(replace(data, y=spoiled), [1], folds)
-    assert after.a[4] == pytest.approx(before.a[4])
-    assert after.b[4] == pytest.approx(before.b[4])
-    assert after.a[0] != pytest.approx(before.a[0])
+    assert after["a"][4] == pytest.approx(before["a"][4])
+    assert after["b"][4] == pytest.approx(before["b"][4])
+    assert after["a"][0] != pytest.approx(before["a"][0])
 
 
 def test_a_source_answers_the_same_whoever_else_is_asked():
@@ -137,28 +139,26 @@ def test_a_source_answers_the_same_whoever_else_is_asked():
     _, together, found = ask(data, [1, 2, 3])
     _, alone, found_alone = ask(data, [2])
     # Rounding alone may differ: sources are stacked with others of about their size.
-    assert found.p_values[1] == pytest.approx(found_alone.p_values[0], rel=1e-9)
-    np.testing.assert_allclose(together.means[:, 1], alone.means[:, 0], rtol=1e-9)
-    np.testing.assert_array_equal(together.n_folds, [5, 5, 5])
-    mine = slice(5, 10)
+    assert found["p_values"][1] == pytest.approx(found_alone["p_values"][0], rel=1e-9)
+    np.testing.assert_allclose(together["means"][:, 1], alone["means"][:, 0], rtol=1e-9)
+    np.testing.assert_array_equal(together["own_counts"], [5, 5, 5])
     on_reference, on_reference_alone = (
         FAMILY.predict(models, data.X[data.rows(0)])
-        for models in (together.own_models[mine], alone.own_models)
+        for models in (together["own_models"][..., 1], alone["own_models"][..., 0])
     )
     np.testing.assert_allclose(on_reference, on_reference_alone, rtol=1e-9)
-    np.testing.assert_allclose(together.masses[mine], alone.masses, rtol=1e-12)
-    np.testing.assert_allclose(found.a[:, 1], found_alone.a[:, 0], rtol=1e-9)
-    np.testing.assert_allclose(found.b[:, 1], found_alone.b[:, 0], rtol=1e-9)
+    np.testing.assert_allclose(together["own_masses"][:, 1], alone["own_masses"][:, 0], rtol=1e-12)
+    np.testing.assert_allclose(found["a"][:, 1], found_alone["a"][:, 0], rtol=1e-9)
+    np.testing.assert_allclose(found["b"][:, 1], found_alone["b"][:, 0], rtol=1e-9)
 
 
-def test_predictions_that_are_known_change_nothing():
-    data = make([40, 30, 1, 20])
-    question = LocalQuestion(fit_reference(data, draw_folds(data, 3, 1, 0), FAMILY, brier_loss), 0)
-    message, sources = question.message, data.select([1, 2, 3])
-    known = FAMILY.predict(message.models, sources.X)
-    plain, given = (message.answer(sources, "abc", predicted) for predicted in (None, known))
-    for name in ("means", "squares", "own", "variance_under", "own_models"):
-        np.testing.assert_array_equal(getattr(given, name), getattr(plain, name))
+def test_places_of_models_that_a_source_has_not_count_nothing():
+    answer = ask(make([60, 1, 2, 80]), [1, 2, 3])[1]
+    assert answer["own_models"].shape == (5, 1, 7, 3)
+    has_model = np.array([[0, 1, 1], [0, 1, 1], [0, 0, 1], [0, 0, 1], [0, 0, 1]], dtype=bool)
+    np.testing.assert_array_equal(answer["own_masses"] > 0, has_model)
+    np.testing.assert_array_equal(answer["own_models"].any(axis=(1, 2)), has_model)
+    np.testing.assert_allclose(answer["own_masses"].sum(axis=0), [0.0, 1.0, 1.0])
 
 
 @pytest.mark.parametrize("m_t, m_i, d", [(100, 100, 5), (60, 120, 20), (40, 15, 8)])
@@ -167,7 +167,7 @@ def test_p_values_are_honest_without_a_difference(m_t, m_i, d):
     p_values = []
     for seed in range(75):
         data = make([m_t] + [m_i] * 6, d=d, seed=seed)
-        p_values.append(ask(data, range(1, 7), seed=seed, n_repeats=3)[2].p_values)
+        p_values.append(ask(data, range(1, 7), seed=seed, n_repeats=3)[2]["p_values"])
     share = np.mean(np.concatenate(p_values) < 0.05)
     assert 0.02 <= share <= 0.07
     assert 0.3 <= np.mean(np.concatenate(p_values) < 0.5) <= 0.55
@@ -182,7 +182,7 @@ def test_bad_sources_get_small_p_values_and_clean_ones_do_not(kind):
         else:
             y[bad] = 1 - y[bad] if kind == "flip" else 1
 
-    p = np.array([ask(make([100, 200, 200], seed=s, spoil=spoil), [1, 2])[2].p_values
+    p = np.array([ask(make([100, 200, 200], seed=s, spoil=spoil), [1, 2])[2]["p_values"]
                   for s in range(10)])  # fmt: skip
     assert np.median(p[:, 1]) < 1e-3
     assert np.median(p[:, 0]) > 0.1
@@ -202,8 +202,8 @@ def test_witness_names_hypothesis_and_side():
 
 def test_one_row_is_judged_by_the_reference_model_alone():
     _, answer, sides = ask(make([60, 1, 2, 80]), [1, 2, 3])
-    assert answer.n_folds.tolist() == [0, 2, 5]
-    assert np.isnan(sides.b[:, 0]).all()
+    assert answer["own_counts"].tolist() == [0, 2, 5]
+    assert np.isnan(sides["b"][:, 0]).all()
     found = local_discrepancies(sides)
     assert found.witnesses[0].hypothesis == "reference model"
     assert np.isfinite(found.values).all() and np.isfinite(found.standard_errors).all()

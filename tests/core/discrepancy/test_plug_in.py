@@ -9,8 +9,9 @@ from scipy.stats import kstest
 from sourcewise.core.data import ReferenceRows, group_rows
 from sourcewise.core.discrepancy.moments import concat_moments, moments_of, source_rows
 from sourcewise.core.discrepancy.permutation import ask_here
-from sourcewise.core.discrepancy.plug_in import PlugInQuestion, plug_in_discrepancies
+from sourcewise.core.discrepancy.plug_in import plug_in_discrepancies, plug_in_question
 from sourcewise.core.discrepancy.result import NO_WITNESS, Witness
+from sourcewise.core.discrepancy.separation import separation_values
 
 
 def make_data(seed, sizes, n_classes=2, n_features=4, corrupt=None, weighted=False, reference=0):
@@ -101,15 +102,17 @@ def test_sets_of_reference_rows_are_as_good_as_references_of_their_own(n_classes
     kept = np.random.default_rng(0).uniform(size=(3, 30)) < [[1.0], [0.5], [0.8]]
     shares = np.where(kept, reference.shares, 0.0)
     shares /= shares.sum(axis=1, keepdims=True)
-    found = ask_here(data, PlugInQuestion(reference, shares))
+    found = ask_here(data, plug_in_question(reference, shares))
     for s in range(3):
         masked = data.row_shares.copy()
         masked[data.rows(1)] = shares[s]
         alone = plug_in_discrepancies(replace(data, row_shares=masked), n_permutations=0)
-        np.testing.assert_allclose(found.values[s], alone.values[[0, 2]], rtol=1e-10)
+        np.testing.assert_allclose(separation_values(found)[s], alone.values[[0, 2]], rtol=1e-10)
         if s == 0:
             errors = np.take_along_axis(
-                found.errors, np.abs(found.differences[:1]).argmax(axis=1), axis=0
+                found["difference_errors"],
+                np.abs(found["differences"][:1]).argmax(axis=1),
+                axis=0,
             )
             np.testing.assert_allclose(errors[0], alone.standard_errors[[0, 2]], rtol=1e-10)
 

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
 from sourcewise.core.discrepancy.findings import gather
-from sourcewise.core.discrepancy.pull import PullQuestion
+from sourcewise.core.discrepancy.pull import pull_question
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
@@ -32,7 +32,7 @@ def pulls_of(data, asked=None, n_repeats=1, n_folds=3, seed=0, family=FAMILY, lo
 
 def pulls_with(data, folds, asked=None, family=FAMILY, loss=brier_loss):
     """Ask some untrusted sources, by their position among all sources."""
-    question = PullQuestion(fit_reference(data, folds, family, loss))
+    question = pull_question(fit_reference(data, folds, family, loss))
     sources = MemorySources(data, data.untrusted.tolist())
     positions = None if asked is None else np.searchsorted(data.untrusted, asked)
     return gather(sources.ask(question, positions))
@@ -74,16 +74,16 @@ def test_equals_the_definition_computed_one_model_at_a_time(chosen, without):
     found, folds = pulls_of(data)
     for i in (1, 2, 3):
         changes = naive(data, i, folds.folds[0], without)
-        np.testing.assert_allclose(found.values[chosen, i - 1], changes.mean(), atol=1e-5)
+        np.testing.assert_allclose(found["pulls"][chosen, i - 1], changes.mean(), atol=1e-5)
         expected = changes.std(ddof=1) / np.sqrt(len(changes))
-        np.testing.assert_allclose(found.errors[chosen, i - 1], expected, atol=1e-5)
+        np.testing.assert_allclose(found["pull_errors"][chosen, i - 1], expected, atol=1e-5)
 
 
 def test_help_is_negative_and_harm_positive():
     helpful, harmful = [], []
     for seed in range(20):
         data = make([60, 120, 120], d=8, seed=seed, flipped=(2,))
-        values = pulls_of(data, seed=seed)[0].values[0]
+        values = pulls_of(data, seed=seed)[0]["pulls"][0]
         helpful.append(values[0])
         harmful.append(values[1])
     assert np.mean(helpful) < -2.0 * np.std(helpful, ddof=1) / np.sqrt(20)
@@ -95,7 +95,7 @@ def test_depends_on_no_other_source():
     together, _ = pulls_of(data)
     for i in (1, 2, 3, 4):
         alone, _ = pulls_of(data, asked=[i])
-        np.testing.assert_allclose(alone.values[:, 0], together.values[:, i - 1], atol=1e-6)
+        np.testing.assert_allclose(alone["pulls"][:, 0], together["pulls"][:, i - 1], atol=1e-6)
 
 
 def test_a_large_source_has_no_more_say_than_the_reference():
@@ -104,7 +104,7 @@ def test_a_large_source_has_no_more_say_than_the_reference():
     X, y = np.concatenate([data.X, data.X[30:]]), np.concatenate([data.y, data.y[30:]])
     source = np.repeat([0, 1], [30, 80])
     doubled, _ = group_rows(X, y, source, reference=0, n_classes=2)
-    np.testing.assert_allclose(pulls_of(doubled)[0].values, pulls_of(data)[0].values, atol=1e-6)
+    np.testing.assert_allclose(pulls_of(doubled)[0]["pulls"], pulls_of(data)[0]["pulls"], atol=1e-6)
 
 
 def test_repeats_are_averaged():
@@ -112,10 +112,10 @@ def test_repeats_are_averaged():
     both, folds = pulls_of(data, n_repeats=2)
     ones = [pulls_with(data, ReferenceFolds(fold[None], 3)) for fold in folds.folds]
     np.testing.assert_allclose(
-        both.values[0], np.mean([one.values[0] for one in ones], axis=0), atol=1e-6
+        both["pulls"][0], np.mean([one["pulls"][0] for one in ones], axis=0), atol=1e-6
     )
     np.testing.assert_allclose(
-        both.values[1:], np.concatenate([one.values[1:] for one in ones]), atol=1e-6
+        both["pulls"][1:], np.concatenate([one["pulls"][1:] for one in ones]), atol=1e-6
     )
 
 
@@ -131,8 +131,8 @@ def test_real_targets():
         family=RidgeFamily(np.array([1.0])),
         loss=lambda predictions, y: clipped_squared_loss(predictions, y, scale=1.0),
     )
-    assert found.values[0, 1] > 5.0 * found.errors[0, 1]
-    assert abs(found.values[0, 0]) < 3.0 * found.errors[0, 0]
+    assert found["pulls"][0, 1] > 5.0 * found["pull_errors"][0, 1]
+    assert abs(found["pulls"][0, 0]) < 3.0 * found["pull_errors"][0, 0]
 
 
 @pytest.mark.parametrize("counts", [[60, 120, 40], [3000, 1, 10, 100]])
@@ -156,5 +156,5 @@ def assert_early_stops_do_not_matter(data, monkeypatch, **options):
     exact = pulls_of(data, **options)[0]
     monkeypatch.undo()
     found = pulls_of(data, **options)[0]
-    assert (np.abs(found.values - exact.values) < 0.2 * exact.errors).all()
-    np.testing.assert_allclose(found.errors, exact.errors, rtol=0.1)
+    assert (np.abs(found["pulls"] - exact["pulls"]) < 0.2 * exact["pull_errors"]).all()
+    np.testing.assert_allclose(found["pull_errors"], exact["pull_errors"], rtol=0.1)

@@ -6,11 +6,11 @@ from scipy.stats import ortho_group
 
 from sourcewise.core.discrepancy.moments import concat_moments, counted_rows, moments_of
 from sourcewise.core.discrepancy.separation import (
-    LossMoments,
-    SeparationFindings,
+    loss_moments,
     model_losses,
     separating_models,
     separation_discrepancies,
+    separation_values,
 )
 
 
@@ -80,21 +80,23 @@ def test_separating_models_minimise_the_flipped_problem():
 def test_moments_of_losses():
     losses = np.random.default_rng(0).random((10, 3))
     shares = np.random.default_rng(1).dirichlet(np.ones(10))
-    found = LossMoments.of(losses, shares)
+    means, variances = loss_moments(losses, shares)
     for k in range(3):
         mean = sum(s * x for s, x in zip(shares, losses[:, k], strict=True))
         variance = sum(s**2 * (x - mean) ** 2 for s, x in zip(shares, losses[:, k], strict=True))
-        assert found.mean[k] == pytest.approx(mean)
-        assert found.variance[k] == pytest.approx(variance)
+        assert means[k] == pytest.approx(mean)
+        assert variances[k] == pytest.approx(variance)
 
 
 def test_the_witness_is_the_model_of_the_largest_difference():
     whole = np.array([[0.1, -0.2, 0.0], [-0.3, 0.1, 0.0]])  # (n_targets, n_sources)
-    found = SeparationFindings(
-        np.stack([whole, 2.0 * whole]), np.array([[0.01, 0.02, 0.03], [0.04, 0.05, 0.06]])
-    )
-    np.testing.assert_allclose(found.values, [[0.3, 0.2, 0.0], [0.6, 0.4, 0.0]])
-    result = separation_discrepancies(found, np.array([0.5, 0.6, 0.7]), n_classes=3)
+    found = {
+        "differences": np.stack([whole, 2.0 * whole]),
+        "difference_errors": np.array([[0.01, 0.02, 0.03], [0.04, 0.05, 0.06]]),
+        "p_values": np.array([0.5, 0.6, 0.7]),
+    }
+    np.testing.assert_allclose(separation_values(found), [[0.3, 0.2, 0.0], [0.6, 0.4, 0.0]])
+    result = separation_discrepancies(found, n_classes=3)
     np.testing.assert_allclose(result.values, [0.3, 0.2, 0.0])
     np.testing.assert_allclose(result.standard_errors, [0.04, 0.02, 0.03])
     np.testing.assert_array_equal(result.p_values, [0.5, 0.6, 0.7])

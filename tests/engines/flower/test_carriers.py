@@ -23,7 +23,6 @@ from sourcewise.engines.flower import (
 from sourcewise.engines.flower.client import SETUP, SITE
 from sourcewise.engines.flower.ledger import Ledger
 from sourcewise.engines.flower.node import Node
-from sourcewise.engines.flower.questions import DescribeMessage
 from sourcewise.engines.flower.session import TOO_LATE
 from sourcewise.engines.flower.wire import pack
 
@@ -79,7 +78,7 @@ def carrier(**options):
 
 
 def question():
-    return RecordDict(pack(DescribeMessage(2), "describe"))
+    return RecordDict(pack({}, "describe"))
 
 
 def test_every_node_gets_its_own_message_and_the_answers_come_by_node():

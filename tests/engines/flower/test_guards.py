@@ -9,7 +9,7 @@ from made_up_sites import classifier, federated, regressor, rows, sites_of
 
 from sourcewise.core.data import SourceData
 from sourcewise.engines.flower import LocalCarrier, Policy, Site, wire
-from sourcewise.engines.flower.questions import TRAVELLERS
+from sourcewise.engines.flower.client import message_in
 
 
 class Poisoning(Site):
@@ -154,11 +154,11 @@ def forge(monkeypatch, path, value, pool, model, **options):
 @pytest.mark.parametrize(
     "path",
     [
-        ".agreement.values",
-        ".features.cross",
-        ".features.own",
-        ".features.concentration",
-        ".local.own_samples.mean",
+        ".agreements",
+        ".feature_products",
+        ".feature_norms",
+        ".concentration",
+        ".own_moments",
     ],
 )
 def test_numbers_that_no_rows_could_have_led_to_are_named(monkeypatch, path, classes, value):
@@ -176,7 +176,7 @@ def test_products_with_the_target_have_an_end(monkeypatch):
 
 
 @pytest.mark.parametrize("value", [1e9, -1.0])
-@pytest.mark.parametrize("path", [".agreement.variances", ".agreement.errors"])
+@pytest.mark.parametrize("path", [".prediction_variances", ".agreement_errors"])
 def test_spreads_of_probabilities_have_an_end(monkeypatch, path, value):
     left_out = forge(monkeypatch, path, value, rows(n_sites=3, bad=()), classifier())
     assert list(left_out) == ["site-1"]
@@ -184,8 +184,8 @@ def test_spreads_of_probabilities_have_an_end(monkeypatch, path, value):
 
 def test_agreement_beyond_the_spread_of_the_predictions_is_named(monkeypatch):
     pool = rows(n_sites=3, bad=())
-    left_out = forge(monkeypatch, ".agreement.variances", 1e-6, pool, classifier())
-    assert "'values' is" in left_out["site-1"]
+    left_out = forge(monkeypatch, ".prediction_variances", 1e-6, pool, classifier())
+    assert "'agreements' is" in left_out["site-1"]
 
 
 def test_features_are_as_concentrated_as_the_number_of_rows_says(monkeypatch):
@@ -193,7 +193,7 @@ def test_features_are_as_concentrated_as_the_number_of_rows_says(monkeypatch):
     X, y, names = pool = rows(n_sites=3, bad=())
     X[names == "site-1"] *= 5.0
     honest, _ = federated(pool, classifier())
-    monkeypatch.setitem(globals(), "forged", (".features.concentration", 1.0))
+    monkeypatch.setitem(globals(), "forged", (".concentration", 1.0))
     sites = sites_of(*pool)
     sites[1] = Forging(sites[1].name, sites[1].rows)
     found, _ = federated(pool, classifier(), carrier=LocalCarrier(sites))
@@ -216,14 +216,12 @@ class Joining(Site):
     def _answer(self, question, content, data):
         if question != "pull":
             return super()._answer(question, content, data)
-        message = wire.unpack(content, question, TRAVELLERS)
-        n = len(message.shared.y)
-        shares = np.full(n, 1.0 / n)
-        shown = SourceData(
-            message.shared.X, message.shared.y, np.array([0, n]), -1, shares, data.n_classes
-        )
+        message = message_in(content, question)
+        X, y = message.sent["X"], message.sent["y"]
+        n = len(y)
+        shown = SourceData(X, y, np.array([0, n]), -1, np.full(n, 1.0 / n), data.n_classes)
         found = message.answer(shown, [self.name])
-        return wire.pack(replace(found, sizes=np.array([1e-9])), question)
+        return wire.pack({**found, "sizes": np.array([1e-9])}, question)
 
 
 @pytest.mark.parametrize("show_rows", [None, 40])
@@ -259,7 +257,7 @@ def test_losses_of_quantities_have_to_go_with_the_moments(noise):
             answer = super()._answer(question, content, data)
             if question == "losses":
                 record = answer["losses.arrays"]
-                record[".mean"] = Array(0.7 * record[".mean"].numpy())
+                record[".losses"] = Array(0.7 * record[".losses"].numpy())
             return answer
 
     pool = rows(n_sites=4, classes=0, m=100, n_ref=100)

@@ -16,7 +16,6 @@ from pyarrow import parquet
 from sourcewise.engines.flower import LocalCarrier, Policy, Site, read_site_file, wire
 from sourcewise.engines.flower.client import SETUP, without_small_groups
 from sourcewise.engines.flower.ledger import CannotWrite, Ledger
-from sourcewise.engines.flower.questions import DescribeMessage, Description, GradientsMessage
 from sourcewise.engines.flower.setup import Setup, TableRules
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.row_rules import RowRules
@@ -140,11 +139,11 @@ def test_a_damaged_ledger_is_told_in_a_sentence_with_its_line(tmp_path, line):
 
 def test_questions_that_differ_anywhere_are_different(questions):
     setup = {k: v for k, v in questions[0].items() if k.startswith(f"{SETUP}.")}
-    packed = [wire.pack(DescribeMessage(n), "describe") for n in (2, 3)]
+    packed = [wire.pack({"n": n}, "describe") for n in (2, 3)]
     digests = {wire.digest(RecordDict(setup | each), SETUP, "describe") for each in packed}
     digests |= {wire.digest(RecordDict(each), SETUP, "describe") for each in packed}
     assert len(digests) == 4
-    noise = RecordDict(setup | packed[0] | wire.pack(Description(*3 * [np.ones(1)]), "other"))
+    noise = RecordDict(setup | packed[0] | wire.pack({"noise": np.ones(1)}, "other"))
     assert wire.digest(noise, SETUP, "describe") in digests  # what is beside it does not matter
 
 
@@ -179,11 +178,8 @@ def asked(rules, question="gradients", label="y", classes=("ill", "well")):
     d = table.preprocessor.n_features_out_
     features = FeatureMap(np.zeros(d), np.ones(d), False, 1e9)
     setup = Setup(RowRules("ours", features, None, d, np.array(classes)), table)
-    message = {
-        "gradients": GradientsMessage(np.zeros((1, 1, d))),
-        "describe": DescribeMessage(2),
-    }[question]
-    return RecordDict(wire.pack(setup, SETUP) | wire.pack(message, question))
+    sent = {"gradients": {"points": np.zeros((1, 1, d))}, "describe": {}}[question]
+    return RecordDict(wire.pack(setup, SETUP) | wire.pack(sent, question))
 
 
 def test_identifiers_are_not_read_through_categories(tmp_path):

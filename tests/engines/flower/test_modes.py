@@ -14,7 +14,13 @@ from made_up_sites import (
 from sklearn.datasets import load_breast_cancer
 
 import sourcewise as sw
-from sourcewise.engines.flower import FlowerSources, LocalCarrier
+from sourcewise.core.data import FloatArray
+from sourcewise.core.discrepancy import methods
+from sourcewise.core.discrepancy.findings import gather
+from sourcewise.core.discrepancy.result import Discrepancies, Witness
+from sourcewise.core.engine import Message, Question
+from sourcewise.engines.flower import FlowerSources, LocalCarrier, Policy
+from sourcewise.engines.flower.questions import QUESTIONS
 
 
 def breast():
@@ -195,3 +201,47 @@ def test_modes_say_what_they_cannot_do():
         federated(rows(), classifier(), mode="gradients")
     with pytest.raises(ValueError, match="shared-reference"):
         federated(rows(), classifier(discrepancy="cross-fit"))
+
+
+# A discrepancy of one's own: by how much the share of the second class differs.
+
+
+def answer_shares(sources, names, *, labels: FloatArray):
+    shares = [sources.row_shares[rows] @ labels[sources.y[rows]] for rows in sources.slices()]
+    return {"shares": np.array(shares), "counts": sources.row_counts}
+
+
+def judge_shares(answer, own: float):
+    return {"off": np.abs(answer["shares"] - own)[None], "counts": answer["counts"]}
+
+
+def find_shares(survey, asked):
+    labels, rows = np.array([0.0, 1.0]), survey.reference
+    message = Message(answer_shares, {"labels": labels})
+    known = {"own": float(rows.shares @ labels[rows.y])}
+    return gather(survey.sources.ask(Question(message, judge_shares, known), asked))
+
+
+def conclude_shares(survey, found):
+    off = found["off"][0]
+    witnesses = (Witness("share", "source"),) * len(off)
+    result = Discrepancies(off, np.sqrt(0.25 / found["counts"]), np.ones(len(off)), witnesses)
+    return methods.Measured(result, np.tile(off, (len(survey.folds.held_out), 1)), 0.25, 0.5)
+
+
+@pytest.mark.parametrize("mode", ["models-only", "shared-reference", "gradients"])
+def test_a_new_discrepancy_is_functions_and_two_entries(mode, monkeypatch):
+    method = methods.Method(find_shares, conclude_shares, (("counts", "off"),))
+    monkeypatch.setitem(methods.DISCREPANCIES, "shares", method)
+    monkeypatch.setitem(QUESTIONS, "shares", answer_shares)
+    pool = X, y, names = rows(n_sites=4, bad=())
+    y[names == "site-2"] = 1
+    exact = in_memory(pool, classifier(discrepancy="shares"))
+    carrier = LocalCarrier(sites_of(*pool, policy=Policy(questions=tuple(QUESTIONS))))
+    found, _ = federated(pool, classifier(discrepancy="shares"), carrier=carrier, mode=mode)
+    order = [exact.sources_.tolist().index(name) for name in found.sources_]
+    np.testing.assert_allclose(found.discrepancies_, exact.discrepancies_[order], atol=1e-12)
+    assert found.sources_[np.argmax(found.discrepancies_)] == "site-2"
+    refusing = LocalCarrier(sites_of(*pool, policy=Policy(questions=("describe",))))
+    with pytest.raises(ValueError, match="does not allow the question 'shares'"):
+        federated(pool, classifier(discrepancy="shares"), carrier=refusing, mode=mode)

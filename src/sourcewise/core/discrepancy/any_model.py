@@ -12,125 +12,85 @@ has not seen on either side.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from sourcewise.core.choices import Choices
-from sourcewise.core.data import FloatArray, SourceData
+from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.agreement import (
-    Agreement,
-    AgreementAnswer,
-    AgreementMessage,
-    AgreementQuestion,
+    agreement_known,
+    agreement_sent,
+    judge_agreement,
+    measure_agreement,
 )
-from sourcewise.core.discrepancy.local import (
-    Sample,
-    from_cauchy,
-    to_cauchy,
-    two_sample_p_values,
-)
-from sourcewise.core.discrepancy.reference_models import ReferenceModels, from_raw
+from sourcewise.core.discrepancy.findings import Findings
+from sourcewise.core.discrepancy.local import from_cauchy, to_cauchy
+from sourcewise.core.discrepancy.local_exchange import measure_losses, tested_losses
+from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.result import LACKING, Discrepancies
+from sourcewise.core.engine import Arrays, Message, Question
+from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss
 
 
-@dataclass(frozen=True)
-class AnyModelFindings:
-    """What the reference's fold models know of some sources.
-
-    Attributes
-    ----------
-    agreement : Agreement
-    p_values : array of shape (n_sources,)
-        Against "same distribution as the reference".
-    """
-
-    agreement: Agreement
-    p_values: FloatArray
-
-
-@dataclass(frozen=True)
-class AnyModelAnswer:
-    """Agreement of some sources, and means of powers of their losses, (n_models, n_sources)."""
-
-    agreement: AgreementAnswer
-    means: FloatArray
-    squares: FloatArray
-    cubes: FloatArray
-    sizes: FloatArray
+def any_model_question(reference: ReferenceModels, choices: Choices) -> Question:
+    """Ask what models of any kind know of sources."""
+    agreement = agreement_sent(reference, choices)
+    sent = {
+        "family": reference.family,
+        "models": reference.models,
+        "loss": reference.loss,
+        "tested": reference.tested,
+        **agreement,
+    }
+    known = {
+        "reference": reference,
+        "agreement": agreement_known(reference, agreement, choices),
+    }
+    return Question(Message(answer_any_model, sent), judge_any_model, known)
 
 
-@dataclass(frozen=True)
-class AnyModelMessage:
-    """What a source is told: the reference's fold models."""
-
-    rows_beside: ClassVar[int] = 0
-
-    agreement: AgreementMessage
-    loss: BoundedLoss
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> AnyModelAnswer:
-        """Answer for some sources; they predict once."""
-        predicted = self.agreement.family.predict(self.agreement.models, sources.X)
-        losses, shares = self.loss(predicted, sources.y), sources.row_shares
-
-        def mean(of_rows: FloatArray) -> FloatArray:
-            return np.asarray(np.add.reduceat(of_rows * shares, sources.starts[:-1], axis=-1))
-
-        return AnyModelAnswer(
-            self.agreement.answer(sources, names, predicted),
-            mean(losses),
-            mean(losses**2),
-            mean(losses**3),
-            sources.sizes,
-        )
+def answer_any_model(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    family: Family,
+    models: Any,
+    loss: BoundedLoss,
+    tested: IntArray,
+    **agreement: Any,
+) -> Arrays:
+    """Answer for some sources; they predict once."""
+    predicted = family.predict(models, sources.X)
+    losses = loss(predicted, sources.y)
+    return {
+        **measure_losses(sources, losses, agreement["average"], tested),
+        **measure_agreement(sources, predicted, **agreement),
+    }
 
 
-@dataclass(frozen=True)
-class AnyModelQuestion:
-    """What models of any kind know of sources: what is sent, and what follows from answers."""
-
-    reference: ReferenceModels
-    choices: Choices
-
-    @cached_property
-    def _agreement(self) -> AgreementQuestion:
-        return AgreementQuestion(self.reference, self.choices)
-
-    @cached_property
-    def message(self) -> AnyModelMessage:
-        """What has to be sent to the sources."""
-        return AnyModelMessage(self._agreement.message, self.reference.loss)
-
-    def judge(self, answer: AnyModelAnswer) -> AnyModelFindings:
-        """Compare with the reference's own unseen rows."""
-        tested = self.reference.tested
-        theirs = from_raw(
-            answer.means[tested], answer.squares[tested], answer.cubes[tested], answer.sizes
-        )
-        ours = Sample(*(values[:, None] for values in self.reference.held_out))
-        tests = to_cauchy(two_sample_p_values(theirs, ours)).mean(axis=0)
-        return AnyModelFindings(self._agreement.judge(answer.agreement), from_cauchy(tests))
+def judge_any_model(
+    answer: Arrays, reference: ReferenceModels, agreement: dict[str, Any]
+) -> Findings:
+    """Compare with the reference's own unseen rows."""
+    p_values = from_cauchy(tested_losses(answer, reference))
+    return {**judge_agreement(answer, **agreement), "p_values": p_values}
 
 
-def any_model_values(
-    findings: AnyModelFindings, know_nothing: float, choices: Choices
-) -> FloatArray:
+def any_model_values(findings: Findings, know_nothing: float, choices: Choices) -> FloatArray:
     """Discrepancies in every set, (n_sets, n_sources): what the agreement lacks."""
-    lacking = choices.missed * know_nothing * findings.agreement.missing
+    lacking = choices.missed * know_nothing * findings["missing"]
     return np.asarray(np.clip(lacking, choices.nearest, 1.0))
 
 
 def any_model_discrepancies(
-    findings: AnyModelFindings, know_nothing: float, choices: Choices
+    findings: Findings, know_nothing: float, choices: Choices
 ) -> Discrepancies:
     """Values, standard errors and witnesses on the whole reference."""
     values = any_model_values(findings, know_nothing, choices)[0]
-    errors = choices.missed * know_nothing * findings.agreement.missing_errors
-    return Discrepancies(values, errors, findings.p_values, (LACKING,) * len(values))
+    errors = choices.missed * know_nothing * findings["missing_errors"]
+    return Discrepancies(values, errors, findings["p_values"], (LACKING,) * len(values))
 
 
 def larger_of(one: Discrepancies, other: Discrepancies) -> Discrepancies:

@@ -17,115 +17,100 @@ as far as the source is likely to do harm, with the probability :math:`\Phi(g_i 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from sourcewise.core.choices import Choices
-from sourcewise.core.data import FloatArray, SourceData
+from sourcewise.core.data import FloatArray, IntArray, SourceData
 from sourcewise.core.discrepancy.agreement import (
-    Agreement,
-    AgreementAnswer,
-    AgreementMessage,
-    AgreementQuestion,
+    agreement_known,
+    agreement_sent,
+    judge_agreement,
+    measure_agreement,
 )
 from sourcewise.core.discrepancy.features import (
-    FeatureAnswer,
-    FeatureDistances,
-    FeatureMessage,
-    FeatureQuestion,
+    describe_features,
+    features_known,
+    features_sent,
+    judge_features,
 )
-from sourcewise.core.discrepancy.findings import OnAnswer, gather
-from sourcewise.core.discrepancy.local import LocalFindings
-from sourcewise.core.discrepancy.local_exchange import LocalAnswer, LocalMessage, LocalQuestion
-from sourcewise.core.discrepancy.pull import PullQuestion, Pulls
+from sourcewise.core.discrepancy.findings import Findings, OnAnswer, gather
+from sourcewise.core.discrepancy.local_exchange import (
+    fit_own,
+    judge_local,
+    local_sent,
+    measure_losses,
+)
+from sourcewise.core.discrepancy.pull import pull_question
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.result import FAR_FEATURES, LACKING, Discrepancies, Witness
-from sourcewise.core.engine import Engine
+from sourcewise.core.engine import Arrays, Engine, Message, Question
+from sourcewise.core.family import Family
+from sourcewise.core.losses import BoundedLoss
 
 TINY = 1e-9  # standard error of a pull that has none
 
 
-@dataclass(frozen=True)
-class Look:
-    """What one look at some sources finds: see the three parts."""
+def look_question(reference: ReferenceModels, seed: int, choices: Choices) -> Question:
+    """Ask for local models, agreement and features at once.
 
-    local: LocalFindings
-    agreement: Agreement
-    features: FeatureDistances
-
-
-@dataclass(frozen=True)
-class LookAnswer:
-    """What some sources answer to one look."""
-
-    local: LocalAnswer
-    agreement: AgreementAnswer
-    features: FeatureAnswer
+    That is all that a source can answer without the reference's labelled rows.
+    """
+    agreement = agreement_sent(reference, choices)
+    features = features_sent(reference.rows, choices)
+    known = {
+        "reference": reference,
+        "agreement": agreement_known(reference, agreement, choices),
+        "features": features_known(features, choices),
+    }
+    sent = {**local_sent(reference, seed), **agreement, **features}
+    return Question(Message(answer_look, sent), judge_look, known)
 
 
-@dataclass(frozen=True)
-class LookMessage:
-    """One message for all that a source can answer without the reference's labelled rows."""
-
-    rows_beside: ClassVar[int] = 0
-
-    local: LocalMessage
-    agreement: AgreementMessage
-    features: FeatureMessage
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> LookAnswer:
-        """Answer for some sources; they predict with the reference's models once."""
-        predicted = self.local.family.predict(self.local.models, sources.X)
-        return LookAnswer(
-            self.local.answer(sources, names, predicted),
-            self.agreement.answer(sources, names, predicted),
-            self.features.answer(sources, names),
-        )
-
-
-@dataclass(frozen=True)
-class LookQuestion:
-    """Local models, agreement and features in one question."""
-
-    reference: ReferenceModels
-    seed: int
-    choices: Choices
-
-    @cached_property
-    def _parts(self) -> tuple[LocalQuestion, AgreementQuestion, FeatureQuestion]:
-        reference = self.reference
-        return (
-            LocalQuestion(reference, self.seed),
-            AgreementQuestion(reference, self.choices),
-            FeatureQuestion(reference.rows, self.choices),
-        )
-
-    @cached_property
-    def message(self) -> LookMessage:
-        """What has to be sent to the sources."""
-        local, agreement, features = self._parts
-        return LookMessage(local.message, agreement.message, features.message)
-
-    def judge(self, answer: LookAnswer) -> Look:
-        """Judge each part by itself."""
-        local, agreement, features = self._parts
-        return Look(
-            local.judge(answer.local),
-            agreement.judge(answer.agreement),
-            features.judge(answer.features),
-        )
+def answer_look(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    family: Family,
+    setting: float,
+    loss: BoundedLoss,
+    models: Any,
+    average: FloatArray,
+    tested: IntArray,
+    n_folds: int,
+    seed: int,
+    centre: FloatArray,
+    n_classes: int,
+    farthest: float,
+    X: FloatArray,
+    shares: FloatArray,
+    most_rows: int,
+    least_rows: int,
+) -> Arrays:
+    """Answer for some sources; they predict with the reference's models once."""
+    predicted = family.predict(models, sources.X)
+    return {
+        **measure_losses(sources, loss(predicted, sources.y), average, tested),
+        **fit_own(sources, names, family, setting, loss, n_folds, seed),
+        **measure_agreement(sources, predicted, centre, average, n_classes, farthest),
+        **describe_features(sources, X, shares, most_rows, least_rows),
+    }
 
 
-@dataclass(frozen=True)
-class Findings:
-    """All that is known of some sources, on the whole reference and without each fold of it."""
-
-    look: Look
-    pulls: Pulls
+def judge_look(
+    answer: Arrays,
+    reference: ReferenceModels,
+    agreement: dict[str, Any],
+    features: dict[str, Any],
+) -> Findings:
+    """Judge each part by itself."""
+    return {
+        **judge_local(answer, reference),
+        **judge_agreement(answer, **agreement),
+        **judge_features(answer, **features),
+    }
 
 
 def find(
@@ -140,10 +125,8 @@ def find(
 
     ``on_answer`` is told how many sources have just answered; each does so twice.
     """
-    return Findings(
-        gather(sources.ask(LookQuestion(reference, seed, choices), asked), on_answer),
-        gather(sources.ask(PullQuestion(reference), asked), on_answer),
-    )
+    look = gather(sources.ask(look_question(reference, seed, choices), asked), on_answer)
+    return {**look, **gather(sources.ask(pull_question(reference), asked), on_answer)}
 
 
 def combined_values(findings: Findings, know_nothing: float, choices: Choices) -> FloatArray:
@@ -163,13 +146,13 @@ def unlimited_values(findings: Findings, know_nothing: float, choices: Choices) 
 
 def combined_parts(findings: Findings, know_nothing: float, choices: Choices) -> FloatArray:
     """Return what pull, agreement and features each say, (3, n_sets, n_sources)."""
-    pulls = findings.pulls
-    harm = ndtr(pulls.values / np.maximum(pulls.errors, TINY))
-    far = np.minimum(choices.farness * findings.look.features.values, 1.0)
+    pulls, errors = findings["pulls"], findings["pull_errors"]
+    harm = ndtr(pulls / np.maximum(errors, TINY))
+    far = np.minimum(choices.farness * findings["far"], 1.0)
     return np.stack(
         [
-            choices.pulled * pulls.upper,
-            choices.missed * know_nothing * findings.look.agreement.missing,
+            choices.pulled * (pulls + errors),  # what they may well be
+            choices.missed * know_nothing * findings["missing"],
             far * harm,
         ]
     )
@@ -195,13 +178,12 @@ def combined_discrepancies(
     The witness is the part that says most against a source. Features have no standard error.
     """
     parts = combined_parts(findings, know_nothing, choices)[:, 0]
-    look = findings.look
     return Discrepancies(
         combined_values(findings, know_nothing, choices)[0],
         np.hypot(
-            choices.pulled * findings.pulls.errors[0],
-            choices.missed * know_nothing * look.agreement.missing_errors,
+            choices.pulled * findings["pull_errors"][0],
+            choices.missed * know_nothing * findings["missing_errors"],
         ),
-        look.local.p_values,
+        findings["p_values"],
         tuple(WITNESSES[k] for k in parts.argmax(axis=0)),
     )

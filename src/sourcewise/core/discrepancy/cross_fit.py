@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.findings import Findings
 from sourcewise.core.discrepancy.moments import (
     Moments,
     SourceRows,
@@ -20,25 +19,26 @@ from sourcewise.core.discrepancy.moments import (
 )
 from sourcewise.core.discrepancy.permutation import (
     Comparable,
-    PermutationQuestion,
     ask_here,
     in_own_span,
     moment_statistic,
     names_of,
+    permutation_question,
     pool,
     separation_statistic,
     source_generator,
 )
+from sourcewise.core.discrepancy.plug_in import differences
 from sourcewise.core.discrepancy.result import Discrepancies
 from sourcewise.core.discrepancy.separation import (
-    LossMoments,
-    SeparationFindings,
     extreme_models,
+    loss_moments,
     model_losses,
     reference_norm,
     separating_models,
     separation_discrepancies,
 )
+from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.sparse_rows import whole_norms
 
 
@@ -59,94 +59,50 @@ class FoldSums(NamedTuple):
     masses: FloatArray
     counts: IntArray
 
+    @classmethod
+    def of(cls, rows: SourceRows, folds: IntArray, n_folds: int) -> FoldSums:
+        """Sum up every fold."""
+        n_features, n_targets = rows.X.shape[1], rows.targets.shape[1]
+        gram = np.zeros((n_folds, n_features, n_features))
+        cross = np.zeros((n_folds, n_features, n_targets))
+        square = np.zeros((n_folds, n_targets))
+        for f in range(n_folds):
+            here = folds == f
+            X, targets, shares = rows.X[here], rows.targets[here], rows.shares[here]
+            gram[f], cross[f] = weighted_moments(X, targets, shares)
+            square[f] = shares @ targets**2
+        masses = _fold_masses(rows.shares, folds, n_folds)
+        return cls(Moments(gram, cross, square), masses, np.bincount(folds, minlength=n_folds))
 
-@dataclass(frozen=True)
-class CrossFitAnswer:
-    """Models of some sources that leave out a fold each, and their losses on the source.
-
-    Attributes
-    ----------
-    models : array of shape (n_sources, n_sets, n_folds, n_targets, n_features)
-    fold_weights : array of shape (n_sources, n_sets, n_folds)
-    losses : LossMoments
-        Of shape (n_sources, n_sets, n_targets).
-    """
-
-    models: FloatArray
-    fold_weights: FloatArray
-    losses: LossMoments
-
-
-@dataclass(frozen=True)
-class CrossFitMessage:
-    """What a source is told: the reference's sums over its folds, whole and without each fold.
-
-    Attributes
-    ----------
-    sums : tuple of FoldSums
-        Of every set of reference rows.
-    norm_bounds : array of shape (n_sets,)
-        For regression.
-    relative_ridge : float
-    n_features : int
-        Features that the ridge is relative to; in a row space there are fewer coordinates.
-    seed : int
-    rows_beside : int
-        Reference rows, which judge the models.
-    """
-
-    sums: tuple[FoldSums, ...]
-    norm_bounds: FloatArray
-    relative_ridge: float
-    n_features: int
-    seed: int
-    rows_beside: int
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> CrossFitAnswer:
-        """Answer for some sources."""
-        parts = [
-            self._of_source(source_rows(sources, i), name, sources.n_classes)
-            for i, name in enumerate(names)
-        ]
-        models, fold_weights, means, variances = (
-            np.array(part) for part in zip(*parts, strict=True)
+    def normalised(self, selections: FloatArray) -> Moments:
+        """Moments over the folds that each row of ``selections`` picks; zero without rows."""
+        mass = selections @ self.masses
+        scaled = selections / np.where(mass > 0.0, mass, 1.0)[:, None]
+        return Moments(
+            np.einsum("sf,fij->sij", scaled, self.moments.gram),
+            np.einsum("sf,fij->sij", scaled, self.moments.cross),
+            scaled @ self.moments.square,
         )
-        return CrossFitAnswer(models, fold_weights, LossMoments(means, variances))
 
-    def _of_source(
-        self, rows: SourceRows, name: object, n_classes: int
-    ) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray], list[FloatArray]]:
-        n_folds = len(self.sums[0].counts)
-        folds = random_folds(len(rows.shares), n_folds, self.seed, name)
-        own = _fold_sums(rows, folds, n_folds)
-        kept_in = 1.0 - np.eye(n_folds)
-        source_fits, whole = _normalised(own, kept_in), _normalised(own, np.ones((1, n_folds)))
-        all_models, all_weights, means, variances = [], [], [], []
-        for sums, bound in zip(self.sums, self.norm_bounds, strict=True):
-            fold_weights = _fold_weights(own.counts, sums.counts)
-            reference_fits = _normalised(sums, kept_in)
-            if n_classes == 0:
-                models = extreme_models(source_fits, reference_fits, norm_bound=bound)
-            else:
-                both = whole.gram[0] + _normalised(sums, np.ones((1, n_folds))).gram[0]
-                ridge = self.relative_ridge * float(np.trace(both)) / self.n_features / 2.0
-                models = separating_models(source_fits, reference_fits, ridge=ridge)
-            losses = LossMoments.of(
-                _held_out_losses(rows, folds, models, n_classes),
-                _weights_by_fold(rows.shares, folds, fold_weights),
-            )
-            all_models.append(models)
-            all_weights.append(fold_weights)
-            means.append(losses.mean)
-            variances.append(losses.variance)
-        return all_models, all_weights, means, variances
+    @property
+    def whole(self) -> Moments:
+        """Moments over all folds."""
+        return self.normalised(np.ones((1, len(self.masses))))
 
 
-@dataclass(frozen=True)
-class CrossFitQuestion:
-    """The cross-fitted discrepancy: what is sent, and what the server makes of the answers.
+def cross_fit_question(
+    reference: ReferenceRows,
+    set_shares: FloatArray,
+    n_folds: int,
+    seed: int,
+    name: object,
+    n_features: int,
+    relative_ridge: float = DEFAULT.relative_ridge,
+    norm_bound: float | None = None,
+) -> Question:
+    """Ask for the cross-fitted discrepancy: sums over the reference's folds are sent.
 
-    Attributes
+    Parameters
     ----------
     reference : ReferenceRows
     set_shares : array of shape (n_sets, n_reference_rows)
@@ -156,96 +112,138 @@ class CrossFitQuestion:
     name : object
         Of the reference: draws its folds.
     n_features : int
+        Features that the ridge is relative to; in a row space there are fewer coordinates.
     relative_ridge : float
     norm_bound : float, optional
+        For regression; by default the norm of the reference's own regression in each set.
     """
-
-    reference: ReferenceRows
-    set_shares: FloatArray
-    n_folds: int
-    seed: int
-    name: object
-    n_features: int
-    relative_ridge: float = DEFAULT.relative_ridge
-    norm_bound: float | None = None
-
-    @cached_property
-    def _sets(self) -> list[tuple[SourceRows, IntArray]]:
-        rows = self.reference
-        sets = [counted_rows(rows.X, rows.y, shares, rows.n_classes) for shares in self.set_shares]
-        return [
-            (some, random_folds(len(some.shares), self.n_folds, self.seed, self.name))
-            for some in sets
-        ]
-
-    @cached_property
-    def message(self) -> CrossFitMessage:
-        """What has to be sent to the sources."""
-        sums = tuple(_fold_sums(rows, folds, self.n_folds) for rows, folds in self._sets)
-        bounds = np.full(len(sums), np.nan if self.norm_bound is None else self.norm_bound)
-        if self.norm_bound is None and not self.reference.n_classes:
-            wholes = [_normalised(of_set, np.ones((1, self.n_folds))) for of_set in sums]
-            bounds = np.array([self._norm(whole) for whole in wholes])
-        return CrossFitMessage(
-            sums, bounds, self.relative_ridge, self.n_features, self.seed, len(self.reference.y)
-        )
-
-    def _norm(self, whole: Moments) -> float:
-        ridge = self.relative_ridge * float(np.trace(whole.gram[0])) / self.n_features
-        return reference_norm(whole, ridge)
-
-    def judge(self, answer: CrossFitAnswer) -> SeparationFindings:
-        """Compare with the models' losses on the reference's folds that they have not seen."""
-        n_sources, n_sets, _, n_targets, _ = answer.models.shape
-        differences = np.empty((n_sets, n_targets, n_sources))
-        errors = np.empty((n_sets, n_targets, n_sources))
-        for s, (rows, folds) in enumerate(self._sets):
-            for i in range(n_sources):
-                own = LossMoments.of(
-                    _held_out_losses(rows, folds, answer.models[i, s], self.reference.n_classes),
-                    _weights_by_fold(rows.shares, folds, answer.fold_weights[i, s]),
-                )
-                differences[s, :, i] = answer.losses.mean[i, s] - own.mean
-                errors[s, :, i] = np.sqrt(answer.losses.variance[i, s] + own.variance)
-        return SeparationFindings(differences, errors[0])
+    X, y, n_classes = reference.X, reference.y, reference.n_classes
+    sets = [counted_rows(X, y, shares, n_classes) for shares in set_shares]
+    folds = [random_folds(len(rows.shares), n_folds, seed, name) for rows in sets]
+    sums = [FoldSums.of(rows, of_set, n_folds) for rows, of_set in zip(sets, folds, strict=True)]
+    bounds = np.full(len(sums), np.nan if norm_bound is None else norm_bound)
+    if norm_bound is None and not n_classes:
+        wholes = [of_set.whole for of_set in sums]
+        traces = [float(np.trace(whole.gram[0])) for whole in wholes]
+        ridges = [relative_ridge * trace / n_features for trace in traces]
+        bounds = np.array(list(map(reference_norm, wholes, ridges)))
+    sent = {
+        "gram": np.stack([of_set.moments.gram for of_set in sums]),
+        "cross": np.stack([of_set.moments.cross for of_set in sums]),
+        "square": np.stack([of_set.moments.square for of_set in sums]),
+        "masses": np.stack([of_set.masses for of_set in sums]),
+        "counts": np.stack([of_set.counts for of_set in sums]),
+        "norm_bounds": bounds,
+        "relative_ridge": relative_ridge,
+        "n_features": n_features,
+        "seed": seed,
+    }
+    known = {"sets": list(zip(sets, folds, strict=True)), "n_classes": n_classes}
+    return Question(Message(answer_cross_fit, sent, len(y)), judge_cross_fit, known)
 
 
-@dataclass(frozen=True)
-class CrossFitTest:
-    """The permutation test that goes with the cross-fitted discrepancy.
+def answer_cross_fit(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    gram: FloatArray,
+    cross: FloatArray,
+    square: FloatArray,
+    masses: FloatArray,
+    counts: IntArray,
+    norm_bounds: FloatArray,
+    relative_ridge: float,
+    n_features: int,
+    seed: int,
+) -> Arrays:
+    """Answer with models of each source that leave out a fold each, and their losses on it.
 
-    Membership is permuted within folds. ``reference`` is the reference's name.
+    Of every set: models (n_sets, n_folds, n_targets, n_features, n_sources), what the folds count
+    (n_sets, n_folds, n_sources), and losses (n_sets, n_targets, n_sources).
     """
+    n_sets, n_folds = masses.shape
+    sums = [
+        FoldSums(Moments(gram[s], cross[s], square[s]), masses[s], counts[s]) for s in range(n_sets)
+    ]
+    kept_in = 1.0 - np.eye(n_folds)
+    models, weights, losses = [], [], []
+    for i, name in enumerate(names):
+        rows = source_rows(sources, i)
+        folds = random_folds(len(rows.shares), n_folds, seed, name)
+        own = FoldSums.of(rows, folds, n_folds)
+        source_fits = own.normalised(kept_in)
+        for of_set, bound in zip(sums, norm_bounds, strict=True):
+            fold_weights = _fold_weights(own.counts, of_set.counts)
+            reference_fits = of_set.normalised(kept_in)
+            if sources.n_classes == 0:
+                fitted = extreme_models(source_fits, reference_fits, norm_bound=bound)
+            else:
+                both = own.whole.gram[0] + of_set.whole.gram[0]
+                ridge = relative_ridge * float(np.trace(both)) / n_features / 2.0
+                fitted = separating_models(source_fits, reference_fits, ridge=ridge)
+            models.append(fitted)
+            weights.append(fold_weights)
+            losses.append(_held_out(rows, folds, fitted, fold_weights, sources.n_classes))
 
-    n_folds: int
-    seed: int
-    reference: object
-    relative_ridge: float = DEFAULT.relative_ridge
+    def by_source(of_all: list[Any]) -> FloatArray:
+        found = np.array(of_all)
+        return np.moveaxis(found.reshape(-1, n_sets, *found.shape[1:]), 0, -1)
 
-    def compare(
-        self, source: SourceRows, reference: SourceRows, n_classes: int, name: object
-    ) -> Comparable:
-        """Get ready to compare one source with the reference."""
-        pooled = pool(source, reference)
-        if n_classes == 0:
-            return Comparable(pooled, [np.arange(len(pooled.in_source))], moment_statistic(pooled))
-        folds = [
-            random_folds(len(side.shares), self.n_folds, self.seed, of)
-            for side, of in ((source, name), (reference, self.reference))
+    means, variances = np.moveaxis(by_source(losses), 1, 0)
+    return {
+        "models": by_source(models),
+        "fold_weights": by_source(weights),
+        "losses": means,
+        "loss_variances": variances,
+    }
+
+
+def judge_cross_fit(
+    answer: Arrays, sets: Sequence[tuple[SourceRows, IntArray]], n_classes: int
+) -> Findings:
+    """Compare with the models' losses on the reference's folds that they have not seen."""
+    models, weights = answer["models"], answer["fold_weights"]
+    own = [
+        [
+            _held_out(rows, folds, models[s, ..., i], weights[s, :, i], n_classes)
+            for i in range(models.shape[-1])
         ]
-        fold_of_row = np.concatenate(folds)
-        parts = [np.flatnonzero(fold_of_row == f) for f in range(self.n_folds)]
-        counts = [np.bincount(fold, minlength=self.n_folds) for fold in folds]
-        # The ridge of the value would give away who is who; this one no permutation changes.
-        mean_square = float(pooled.weights @ whole_norms(pooled.X) / pooled.weights.sum())
-        statistic = separation_statistic(
-            in_own_span(pooled),
-            ridge=self.relative_ridge * mean_square / pooled.X.shape[1],
-            parts=parts,
-            part_weights=_fold_weights(*counts),
-            held_out=True,
-        )
-        return Comparable(pooled, parts, statistic)
+        for s, (rows, folds) in enumerate(sets)
+    ]
+    return differences(answer, np.array(own))
+
+
+def compare_cross_fit(
+    source: SourceRows,
+    reference: SourceRows,
+    n_classes: int,
+    name: object,
+    n_folds: int,
+    seed: int,
+    reference_name: object,
+    relative_ridge: float,
+) -> Comparable:
+    """Get ready to compare one source with the reference; membership is permuted within folds."""
+    pooled = pool(source, reference)
+    if n_classes == 0:
+        return Comparable(pooled, [np.arange(len(pooled.in_source))], moment_statistic(pooled))
+    folds = [
+        random_folds(len(side.shares), n_folds, seed, of)
+        for side, of in ((source, name), (reference, reference_name))
+    ]
+    fold_of_row = np.concatenate(folds)
+    parts = [np.flatnonzero(fold_of_row == f) for f in range(n_folds)]
+    counts = [np.bincount(fold, minlength=n_folds) for fold in folds]
+    # The ridge of the value would give away who is who; this one no permutation changes.
+    mean_square = float(pooled.weights @ whole_norms(pooled.X) / pooled.weights.sum())
+    statistic = separation_statistic(
+        in_own_span(pooled),
+        ridge=relative_ridge * mean_square / pooled.X.shape[1],
+        parts=parts,
+        part_weights=_fold_weights(*counts),
+        held_out=True,
+    )
+    return Comparable(pooled, parts, statistic)
 
 
 def cross_fit_discrepancies(
@@ -322,7 +320,7 @@ def cross_fit_discrepancies(
         raise ValueError(f"Cross-fitting needs at least 2 folds; n_folds is {n_folds}.")
     reference = ReferenceRows.of(data)
     name = names_of(data, names)[data.reference]
-    question = CrossFitQuestion(
+    question = cross_fit_question(
         reference,
         reference.shares[None],
         n_folds,
@@ -332,11 +330,15 @@ def cross_fit_discrepancies(
         relative_ridge,
         norm_bound,
     )
-    test = PermutationQuestion(
-        reference, CrossFitTest(n_folds, seed, name, relative_ridge), n_permutations, seed
-    )
+    options = {
+        "n_folds": n_folds,
+        "seed": seed,
+        "reference_name": name,
+        "relative_ridge": relative_ridge,
+    }
+    test = permutation_question(reference, compare_cross_fit, options, n_permutations, seed)
     found, tested = ask_here(data, question, names), ask_here(data, test, names)
-    return separation_discrepancies(found, tested.p_values, data.n_classes).with_reference(
+    return separation_discrepancies({**found, **tested}, data.n_classes).with_reference(
         data.reference
     )
 
@@ -349,35 +351,8 @@ def random_folds(n_rows: int, n_folds: int, seed: int, name: object) -> IntArray
     return np.asarray(source_generator(1, seed, name).permutation(n_rows) % n_folds)
 
 
-def _fold_sums(rows: SourceRows, folds: IntArray, n_folds: int) -> FoldSums:
-    """Share-weighted sums of every fold."""
-    n_features, n_targets = rows.X.shape[1], rows.targets.shape[1]
-    gram = np.zeros((n_folds, n_features, n_features))
-    cross = np.zeros((n_folds, n_features, n_targets))
-    square = np.zeros((n_folds, n_targets))
-    for f in range(n_folds):
-        here = folds == f
-        X, targets, shares = rows.X[here], rows.targets[here], rows.shares[here]
-        gram[f], cross[f] = weighted_moments(X, targets, shares)
-        square[f] = shares @ targets**2
-    masses = _fold_masses(rows.shares, folds, n_folds)
-    return FoldSums(Moments(gram, cross, square), masses, np.bincount(folds, minlength=n_folds))
-
-
 def _fold_masses(shares: FloatArray, folds: IntArray, n_folds: int) -> FloatArray:
     return np.asarray(np.bincount(folds, shares, n_folds), dtype=np.float64)
-
-
-def _normalised(sums: FoldSums, selections: FloatArray) -> Moments:
-    """Moments over the folds that each row of ``selections`` picks; zero where it has no rows."""
-    moments, masses, _ = sums
-    mass = selections @ masses
-    scaled = selections / np.where(mass > 0.0, mass, 1.0)[:, None]
-    return Moments(
-        np.einsum("sf,fij->sij", scaled, moments.gram),
-        np.einsum("sf,fij->sij", scaled, moments.cross),
-        scaled @ moments.square,
-    )
 
 
 def _fold_weights(source: IntArray, reference: IntArray) -> FloatArray:
@@ -386,18 +361,13 @@ def _fold_weights(source: IntArray, reference: IntArray) -> FloatArray:
     return np.asarray(precision / max(precision.sum(), 1e-300))
 
 
-def _weights_by_fold(shares: FloatArray, folds: IntArray, fold_weights: FloatArray) -> FloatArray:
-    """Row weights that sum to the weight of the fold in each fold."""
-    masses = _fold_masses(shares, folds, len(fold_weights))
-    return np.asarray(shares * fold_weights[folds] / masses[folds])
-
-
-def _held_out_losses(
-    rows: SourceRows, folds: IntArray, models: FloatArray, n_classes: int
-) -> FloatArray:
-    """Loss of every row under the models that were fitted without it."""
+def _held_out(
+    rows: SourceRows, folds: IntArray, models: FloatArray, fold_weights: FloatArray, n_classes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Losses of rows under the models fitted without them; each fold counts its weight."""
     losses = np.empty((len(folds), models.shape[1]))
     for f in range(len(models)):
         here = folds == f
         losses[here] = model_losses(rows.X[here], rows.targets[here], models[f], n_classes)
-    return losses
+    masses = _fold_masses(rows.shares, folds, len(fold_weights))
+    return loss_moments(losses, rows.shares * fold_weights[folds] / masses[folds])

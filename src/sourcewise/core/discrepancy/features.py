@@ -16,108 +16,77 @@ therefore counts only as far as the source is likely to do harm (``combined.py``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.findings import Findings
+from sourcewise.core.engine import Arrays
 
 
-@dataclass(frozen=True)
-class FeatureAnswer:
-    r"""Three numbers of every source, each of shape (n_sources,).
+def features_sent(reference: ReferenceRows, choices: Choices) -> dict[str, Any]:
+    """Return what a source is told: some of the reference's features, and how many rows to use.
 
-    Attributes
-    ----------
-    own : array
-        :math:`\|G_i\|_F^2`, from pairs of different rows; NaN where there are too few.
-    cross : array
-        :math:`\langle G_i, G_T \rangle`.
-    concentration : array
-        Sum of the squared shares of the rows that were used.
+    A source of fewer than ``least_rows`` says nothing.
     """
+    X, shares = _some_rows(reference.X, reference.shares, choices.feature_rows)
+    return {
+        "X": X,
+        "shares": shares,
+        "most_rows": choices.feature_rows,
+        "least_rows": choices.feature_least_rows,
+    }
 
-    own: FloatArray
-    cross: FloatArray
-    concentration: FloatArray
 
+def describe_features(
+    sources: SourceData, X: FloatArray, shares: FloatArray, most_rows: int, least_rows: int
+) -> Arrays:
+    r"""Tell three numbers of every source.
 
-@dataclass(frozen=True)
-class FeatureMessage:
-    """What a source is told for the distance of its features: some of the reference's features.
-
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    shares : array of shape (n_rows,)
-    most_rows, least_rows : int
-        Of a source that are used, and that it has to have.
+    ``feature_norms`` is :math:`\|G_i\|_F^2`, from pairs of different rows, ``feature_products`` is
+    :math:`\langle G_i, G_T \rangle`, and ``concentration`` the sum of the squared shares of the
+    rows that were used; NaN where there are too few.
     """
-
-    rows_beside: ClassVar[int] = 0
-
-    X: FloatArray
-    shares: FloatArray
-    most_rows: int
-    least_rows: int
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> FeatureAnswer:
-        """Answer for some sources."""
-        found = np.full((3, sources.n_sources), np.nan)
-        for i, rows in enumerate(sources.slices()):
-            if rows.stop - rows.start < self.least_rows:
-                continue
-            Z, shares = _some_rows(sources.X[rows], sources.row_shares[rows], self.most_rows)
-            found[0, i] = _mean_of_pairs(_squared_products(Z, Z), shares)
-            found[1, i] = shares @ _squared_products(Z, self.X) @ self.shares
-            found[2, i] = np.sum(shares**2)
-        return FeatureAnswer(*found)
+    found = np.full((3, sources.n_sources), np.nan)
+    for i, rows in enumerate(sources.slices()):
+        if rows.stop - rows.start < least_rows:
+            continue
+        Z, own = _some_rows(sources.X[rows], sources.row_shares[rows], most_rows)
+        found[0, i] = _mean_of_pairs(_squared_products(Z, Z), own)
+        found[1, i] = own @ _squared_products(Z, X) @ shares
+        found[2, i] = np.sum(own**2)
+    return dict(zip(("feature_norms", "feature_products", "concentration"), found, strict=True))
 
 
-@dataclass(frozen=True)
-class FeatureDistances:
-    """Distances of some sources' features; rows like the reference's are at zero."""
+def features_known(sent: dict[str, Any], choices: Choices) -> dict[str, Any]:
+    """Return what answers are compared with.
 
-    values: FloatArray
+    The squared norm of the reference's moments, their noise, and the rows they are from.
+    """
+    X, shares = sent["X"], sent["shares"]
+    products = _squared_products(X, X)
+    noise = np.sqrt(2.0 * _mean_of_pairs(_centred(products, shares) ** 2, shares))
+    return {
+        "own": _mean_of_pairs(products, shares),
+        "noise": choices.feature_noise * float(noise),
+        "size": float(1.0 / np.sum(shares**2)),
+    }
 
 
-@dataclass(frozen=True)
-class FeatureQuestion:
-    """The features' distance: what is sent, and what the server makes of the answers."""
+def judge_features(answer: Arrays, own: float, noise: float, size: float) -> Findings:
+    """Find how ``far`` features lie, beyond what noise alone would give.
 
-    reference: ReferenceRows
-    choices: Choices
-
-    @cached_property
-    def message(self) -> FeatureMessage:
-        """What has to be sent to the sources."""
-        most, least = self.choices.feature_rows, self.choices.feature_least_rows
-        some = _some_rows(self.reference.X, self.reference.shares, most)
-        return FeatureMessage(*some, most, least)
-
-    @cached_property
-    def _own(self) -> tuple[float, float, float]:
-        """Squared norm of the reference's moments, their noise, and the rows they are from."""
-        X, shares = self.message.X, self.message.shares
-        products = _squared_products(X, X)
-        noise = np.sqrt(2.0 * _mean_of_pairs(_centred(products, shares) ** 2, shares))
-        return _mean_of_pairs(products, shares), float(noise), float(1.0 / np.sum(shares**2))
-
-    def judge(self, answer: FeatureAnswer) -> FeatureDistances:
-        """Compare moments, beyond what noise alone would give."""
-        own, noise, size = self._own
-        if size < 1.5:
-            return FeatureDistances(np.zeros_like(answer.own))
-        distance = answer.own - 2.0 * answer.cross + own
-        level = noise * (answer.concentration + 1.0 / size)
-        beyond = np.maximum(
-            np.nan_to_num(distance - self.choices.feature_noise * level, nan=0.0), 0.0
-        )
-        return FeatureDistances(np.sqrt(beyond / own))
+    Rows like the reference's are at zero.
+    """
+    norms = answer["feature_norms"]
+    if size < 1.5:
+        return {"far": np.zeros_like(norms)}
+    distance = norms - 2.0 * answer["feature_products"] + own
+    level = noise * (answer["concentration"] + 1.0 / size)
+    beyond = np.maximum(np.nan_to_num(distance - level, nan=0.0), 0.0)
+    return {"far": np.sqrt(beyond / own)}
 
 
 def _some_rows(X: FloatArray, shares: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:

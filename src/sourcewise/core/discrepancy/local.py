@@ -23,59 +23,36 @@ clean sources fell below 0.05.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import gammainc, gammaincc
 
 from sourcewise.core.data import FloatArray
+from sourcewise.core.discrepancy.findings import Findings
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 
 LARGEST_P = 0.999  # larger ones say no more than that nothing was found
 LEAST_SKEW = 1e-3  # below, the gamma distribution is normal to all digits that matter
 
 
-@dataclass(frozen=True)
-class LocalFindings:
-    """The two differences of every source, on the whole reference and without each fold of it.
-
-    Set 0 is the whole reference, the others leave out a validation fold each.
-
-    Attributes
-    ----------
-    a, b : arrays of shape (n_sets, n_sources)
-        ``b`` is NaN for a source too small to have a cross-fitted model of its own.
-    error_a, error_b : arrays of shape (n_sets, n_sources)
-        Their standard errors, the models held fixed.
-    p_values : array of shape (n_sources,)
-        Against "same distribution as the reference".
-    """
-
-    a: FloatArray
-    b: FloatArray
-    error_a: FloatArray
-    error_b: FloatArray
-    p_values: FloatArray
-
-    @property
-    def values(self) -> FloatArray:
-        """The larger of the two differences, (n_sets, n_sources)."""
-        return np.asarray(np.fmax(np.abs(self.a), np.abs(self.b)))
+def local_values(found: Findings) -> FloatArray:
+    """Return the larger of the two differences, (n_sets, n_sources)."""
+    return np.asarray(np.fmax(np.abs(found["a"]), np.abs(found["b"])))
 
 
-def local_discrepancies(found: LocalFindings) -> Discrepancies:
+def local_discrepancies(found: Findings) -> Discrepancies:
     """Turn the two differences into values, standard errors and witnesses."""
-    a, b = found.a[0], found.b[0]
+    a, b = found["a"][0], found["b"][0]
     by_reference_model = np.abs(a) >= np.nan_to_num(np.abs(b), nan=-1.0)
-    errors = np.where(by_reference_model, found.error_a[0], found.error_b[0])
+    errors = np.where(by_reference_model, found["error_a"][0], found["error_b"][0])
     witnesses = [
         Witness("reference model", "source" if a_i >= 0 else "reference")
         if use_a
         else Witness("source model", "reference" if b_i >= 0 else "source")
         for use_a, a_i, b_i in zip(by_reference_model, a, b, strict=True)
     ]
-    return Discrepancies(found.values[0], errors, found.p_values, tuple(witnesses))
+    return Discrepancies(local_values(found)[0], errors, found["p_values"], tuple(witnesses))
 
 
 class Sample(NamedTuple):

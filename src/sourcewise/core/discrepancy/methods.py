@@ -16,34 +16,38 @@ import numpy as np
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, ReferenceRows
 from sourcewise.core.discrepancy.any_model import (
-    AnyModelFindings,
-    AnyModelQuestion,
     any_model_discrepancies,
+    any_model_question,
     any_model_values,
     larger_of,
 )
 from sourcewise.core.discrepancy.combined import (
-    Findings,
+    answer_look,
     combined_discrepancies,
     combined_values,
     find,
     random_labels_worth,
     unlimited_values,
 )
-from sourcewise.core.discrepancy.cross_fit import CrossFitQuestion, CrossFitTest
-from sourcewise.core.discrepancy.findings import OnAnswer, concat_findings, gather
-from sourcewise.core.discrepancy.local import LocalFindings, local_discrepancies
-from sourcewise.core.discrepancy.local_exchange import LocalQuestion
-from sourcewise.core.discrepancy.own_span import OwnSpanQuestion
-from sourcewise.core.discrepancy.permutation import PermutationQuestion, PermutationTest, PValues
-from sourcewise.core.discrepancy.plug_in import PlugInQuestion, PlugInTest
+from sourcewise.core.discrepancy.cross_fit import (
+    answer_cross_fit,
+    compare_cross_fit,
+    cross_fit_question,
+)
+from sourcewise.core.discrepancy.findings import Findings, OnAnswer, concat_findings, gather
+from sourcewise.core.discrepancy.local import local_discrepancies, local_values
+from sourcewise.core.discrepancy.local_exchange import answer_local, local_question
+from sourcewise.core.discrepancy.own_span import own_span_question
+from sourcewise.core.discrepancy.permutation import Comparable, permutation_question
+from sourcewise.core.discrepancy.plug_in import answer_plug_in, compare_plug_in, plug_in_question
 from sourcewise.core.discrepancy.power import LabelTest
+from sourcewise.core.discrepancy.pull import answer_pull
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.discrepancy.result import Discrepancies
-from sourcewise.core.discrepancy.separation import SeparationFindings, separation_discrepancies
+from sourcewise.core.discrepancy.separation import separation_discrepancies, separation_values
 from sourcewise.core.discrepancy.variation import with_variation
-from sourcewise.core.engine import Engine
+from sourcewise.core.engine import Arrays, Engine, Question
 from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss
 from sourcewise.core.sparse_rows import SparseRows
@@ -149,55 +153,51 @@ class Measured:
     linear: Measured | None = None
 
 
+LINEAR_PART, OWN_PART = "linear", "own"  # findings of both, beside an estimator of the user's own
+
+
 class Method(NamedTuple):
     """A discrepancy: what is asked of sources, and what follows from all answers together.
 
-    Findings about further sources can be put behind earlier ones.
+    Findings about further sources can be put behind earlier ones; ``findings`` are the names of
+    their arrays, of each learner that there may be.
     """
 
-    find: Callable[[Survey, Sequence[int]], Any]
-    conclude: Callable[[Survey, Any], Measured]
+    find: Callable[[Survey, Sequence[int]], Findings]
+    conclude: Callable[[Survey, Findings], Measured]
+    findings: tuple[tuple[str, ...], ...]
 
 
 # -- combined and local: the learner's own models --------------------------------------------
 
 
-def _find_local(survey: Survey, asked: Sequence[int]) -> Any:
+def _find_local(survey: Survey, asked: Sequence[int]) -> Findings:
     return gather(
-        survey.sources.ask(LocalQuestion(survey.models, survey.seed), asked), survey.on_answer
+        survey.sources.ask(local_question(survey.models, survey.seed), asked), survey.on_answer
     )
 
 
-def _conclude_local(survey: Survey, found: LocalFindings) -> Measured:
-    return _measured(survey, local_discrepancies(found), found.values[1:])
+def _conclude_local(survey: Survey, found: Findings) -> Measured:
+    return _measured(survey, local_discrepancies(found), local_values(found)[1:])
 
 
-@dataclass(frozen=True)
-class BothFindings:
-    """What the default learner and models of another kind find out about some sources."""
-
-    linear: Findings
-    own: AnyModelFindings
-
-
-def _find_combined(survey: Survey, asked: Sequence[int]) -> Any:
+def _find_combined(survey: Survey, asked: Sequence[int]) -> Findings:
+    """Ask by the survey's learner, and by the default one as well if that is another."""
     how = survey.choices
     if survey.family.linear:
         return find(survey.sources, survey.models, survey.seed, how, asked, survey.on_answer)
-    question = AnyModelQuestion(survey.models, how)
+    question = any_model_question(survey.models, how)
     if survey.linear is None:
         return gather(survey.sources.ask(question, asked), survey.on_answer)
-    own: AnyModelFindings = gather(survey.sources.ask(question, asked))
-    return BothFindings(_find_combined(survey.linear, asked), own)
+    own = gather(survey.sources.ask(question, asked))
+    return {LINEAR_PART: _find_combined(survey.linear, asked), OWN_PART: own}
 
 
-def _conclude_combined(
-    survey: Survey, found: Findings | AnyModelFindings | BothFindings
-) -> Measured:
-    if isinstance(found, BothFindings):
+def _conclude_combined(survey: Survey, found: Findings) -> Measured:
+    if LINEAR_PART in found:
         return _conclude_both(survey, found)
     how = survey.know_nothing, survey.choices
-    if isinstance(found, AnyModelFindings):
+    if "pulls" not in found:  # of models of any kind
         values = any_model_values(found, *how)
         measured = _measured(survey, any_model_discrepancies(found, *how), values[1:])
         return _with_worth(measured, random_labels_worth(survey.know_nothing, 0.0, how[1]), 0.0)
@@ -208,7 +208,7 @@ def _conclude_combined(
         unlimited_values(found, *how)[1:],
     )
     worth = random_labels_worth(survey.know_nothing, measured.reference_gain, survey.choices)
-    noise = survey.choices.pulled * float(np.median(found.pulls.errors[0]))
+    noise = survey.choices.pulled * float(np.median(found["pull_errors"][0]))
     return _with_worth(measured, worth, noise)
 
 
@@ -218,14 +218,14 @@ def _with_worth(measured: Measured, worth: float, noise: float) -> Measured:
     return replace(measured, label_test=replace(measured.label_test, worth=worth, noise=noise))
 
 
-def _conclude_both(survey: Survey, found: BothFindings) -> Measured:
+def _conclude_both(survey: Survey, found: Findings) -> Measured:
     """Take from each source what says more against it; the better learner says what is known.
 
     The default learner's folds begin with those of the other family.
     """
     assert survey.linear is not None
-    linear = _conclude_combined(survey.linear, found.linear)
-    own = _conclude_combined(survey, found.own)
+    linear = _conclude_combined(survey.linear, found[LINEAR_PART])
+    own = _conclude_combined(survey, found[OWN_PART])
     n_sets = len(own.without_fold)
     better = own if own.reference_gain > linear.reference_gain else linear
     return Measured(
@@ -262,29 +262,21 @@ def _measured(
 # -- plug-in and cross-fit: linear models that separate a source from the reference -----------
 
 
-@dataclass(frozen=True)
-class LinearFindings:
-    """Differences at separating models, and p-values by permutation."""
-
-    separation: SeparationFindings
-    tests: PValues
+def _find_plug_in(survey: Survey, asked: Sequence[int]) -> Findings:
+    ridge = {"ridge": survey.choices.ridge}
+    return _find_linear(survey, asked, plug_in_question, ridge, compare_plug_in, ridge)
 
 
-def _find_plug_in(survey: Survey, asked: Sequence[int]) -> LinearFindings:
-    ridge = survey.choices.ridge
-    _, reference, shares = _in_numbers(survey)
-    return _find_linear(survey, asked, PlugInQuestion(reference, shares, ridge), PlugInTest(ridge))
-
-
-def _find_cross_fit(survey: Survey, asked: Sequence[int]) -> LinearFindings:
-    _, reference, shares = _in_numbers(survey)
-    n_folds, ridge = survey.folds.n_folds, survey.choices.relative_ridge
-    question = CrossFitQuestion(
-        reference, shares, n_folds, survey.seed, survey.name, reference.X.shape[1], ridge
-    )
-    return _find_linear(
-        survey, asked, question, CrossFitTest(n_folds, survey.seed, survey.name, ridge)
-    )
+def _find_cross_fit(survey: Survey, asked: Sequence[int]) -> Findings:
+    _, reference, _ = _in_numbers(survey)
+    how = {
+        "n_folds": survey.folds.n_folds,
+        "seed": survey.seed,
+        "relative_ridge": survey.choices.relative_ridge,
+    }
+    options = {**how, "name": survey.name, "n_features": reference.X.shape[1]}
+    test = {**how, "reference_name": survey.name}
+    return _find_linear(survey, asked, cross_fit_question, options, compare_cross_fit, test)
 
 
 def _in_numbers(survey: Survey) -> tuple[Engine, ReferenceRows, FloatArray]:
@@ -299,47 +291,62 @@ def _in_numbers(survey: Survey) -> tuple[Engine, ReferenceRows, FloatArray]:
 def _find_linear(
     survey: Survey,
     asked: Sequence[int],
-    question: PlugInQuestion | CrossFitQuestion,
-    test: PermutationTest,
-) -> LinearFindings:
-    sources, reference, _ = _in_numbers(survey)
-    permuted = PermutationQuestion(reference, test, survey.n_permutations, survey.seed)
+    asking: Callable[..., Question],
+    options: dict[str, Any],
+    compare: Callable[..., Comparable],
+    test: dict[str, Any],
+) -> Findings:
+    """Ask for differences at separating models and for p-values, which may need all rows."""
+    sources, reference, shares = _in_numbers(survey)
+    permuted = permutation_question(reference, compare, test, survey.n_permutations, survey.seed)
     tested = gather(sources.ask(permuted, asked))
+    options = {"set_shares": shares, **options}
     if isinstance(reference.X, SparseRows):
-        separated = sources.ask(OwnSpanQuestion(question), asked)
-        return LinearFindings(gather(separated, survey.on_answer), tested)
-    fewer = sources.in_row_space(reference.X)
-    if fewer is not None:
-        separating, space = fewer
-        question = replace(question, reference=reference.with_features(space.X))
+        question = own_span_question(asking, reference, options)
     else:
-        separating = sources
-    return LinearFindings(gather(separating.ask(question, asked), survey.on_answer), tested)
+        fewer = sources.in_row_space(reference.X)
+        if fewer is not None:
+            sources, space = fewer
+            reference = reference.with_features(space.X)
+        question = asking(reference, **options)
+    return {**gather(sources.ask(question, asked), survey.on_answer), **tested}
 
 
-def _conclude_linear(survey: Survey, found: LinearFindings) -> Measured:
+def _conclude_linear(survey: Survey, found: Findings) -> Measured:
     n_classes = survey.reference.n_classes
     return Measured(
-        separation_discrepancies(found.separation, found.tests.p_values, n_classes),
-        found.separation.values[1:],
+        separation_discrepancies(found, n_classes),
+        separation_values(found)[1:],
         reference_variance=WORST_VARIANCE,
         # What a coin loses on it.
         reference_gain=0.5 if n_classes else 0.25,
     )
 
 
+LOCAL = ("a", "b", "error_a", "error_b", "p_values")
+ANY_MODEL = ("missing", "missing_errors", "p_values")
+COMBINED = tuple(sorted({*LOCAL, *ANY_MODEL, "far", "pull_errors", "pulls"}))
+SEPARATION = ("difference_errors", "differences", "p_values")
 DISCREPANCIES: dict[str, Method] = {
-    "combined": Method(_find_combined, _conclude_combined),
-    "local": Method(_find_local, _conclude_local),
-    "cross-fit": Method(_find_cross_fit, _conclude_linear),
-    "plug-in": Method(_find_plug_in, _conclude_linear),
+    "combined": Method(_find_combined, _conclude_combined, (COMBINED, ANY_MODEL)),
+    "local": Method(_find_local, _conclude_local, (LOCAL,)),
+    "cross-fit": Method(_find_cross_fit, _conclude_linear, (SEPARATION,)),
+    "plug-in": Method(_find_plug_in, _conclude_linear, (SEPARATION,)),
+}
+# Who answers a question, by the name that owners of data know it by; permutations need all rows.
+ANSWERED_BY: dict[str, Callable[..., Arrays]] = {
+    "look": answer_look,
+    "local": answer_local,
+    "pull": answer_pull,
+    "plug-in": answer_plug_in,
+    "cross-fit": answer_cross_fit,
 }
 LINEAR = ("cross-fit", "plug-in")  # of numbers, whatever the learner
 
 
 def measure(
-    name: str, survey: Survey, asked: Sequence[int], known: Any = None
-) -> tuple[Measured, Any]:
+    name: str, survey: Survey, asked: Sequence[int], known: Findings | None = None
+) -> tuple[Measured, Findings | None]:
     """Measure the sources at positions ``asked``; also returns the findings.
 
     ``known`` are findings about the sources before them, which are not asked again.

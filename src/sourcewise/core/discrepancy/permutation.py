@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.findings import Findings
 from sourcewise.core.discrepancy.moments import (
     SourceRows,
     counted_rows,
@@ -18,7 +18,7 @@ from sourcewise.core.discrepancy.moments import (
     source_rows,
     weighted_moments,
 )
-from sourcewise.core.engine import Question
+from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.folds import named_seed
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.sparse_rows import SparseRows, stack_rows
@@ -92,80 +92,54 @@ class Comparable(NamedTuple):
     statistic: Statistic
 
 
-class PermutationTest(Protocol):
-    """A statistic that a source and the reference are compared by."""
+def permutation_question(
+    reference: ReferenceRows,
+    compare: Callable[..., Comparable],
+    options: dict[str, Any],
+    n_permutations: int,
+    seed: int,
+) -> Question:
+    """Ask for p-values by permutation: they need the rows of both sides in one place.
 
-    def compare(
-        self, source: SourceRows, reference: SourceRows, n_classes: int, name: object
-    ) -> Comparable:
-        """Get ready to compare one source with the reference."""
-
-
-@dataclass(frozen=True)
-class PValues:
-    """P-values of some sources."""
-
-    p_values: FloatArray
-
-
-@dataclass(frozen=True)
-class PermutationMessage:
-    """What a source is told: the reference's rows, to be shuffled with its own.
-
-    Attributes
-    ----------
-    reference : SourceRows
-    test : PermutationTest
-    n_permutations : int
-        0 gives NaN.
-    seed : int
+    ``compare`` gets ready to compare one source with the reference, with these options.
     """
-
-    reference: SourceRows
-    test: PermutationTest
-    n_permutations: int
-    seed: int
-
-    @property
-    def rows_beside(self) -> int:
-        """Rows of the reference, which stand beside those of every source."""
-        return len(self.reference.shares)
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> PValues:
-        """Test some sources, one after the other."""
-        if self.n_permutations == 0:
-            return PValues(np.full(sources.n_sources, np.nan))
-        found = []
-        for i, name in enumerate(names):
-            rows, groups, statistic = self.test.compare(
-                source_rows(sources, i), self.reference, sources.n_classes, name
-            )
-            rng = source_generator(0, self.seed, name)
-            found.append(
-                permutation_p_value(statistic, rows.in_source, groups, self.n_permutations, rng)
-            )
-        return PValues(np.array(found))
+    rows = counted_rows(reference.X, reference.y, reference.shares, reference.n_classes)
+    sent = {
+        "reference": rows,
+        "compare": compare,
+        "n_permutations": n_permutations,
+        "seed": seed,
+        "options": options,
+    }
+    return Question(Message(answer_permuted, sent, len(rows.shares)), as_answered, {})
 
 
-@dataclass(frozen=True)
-class PermutationQuestion:
-    """P-values by permutation: they need the rows of both sides in one place."""
+def as_answered(answer: Arrays) -> Findings:
+    """Return findings that the sources have made themselves."""
+    return answer
 
-    reference: ReferenceRows
-    test: PermutationTest
-    n_permutations: int
-    seed: int
 
-    @cached_property
-    def message(self) -> PermutationMessage:
-        """What has to be sent to the sources."""
-        rows = self.reference
-        counted = counted_rows(rows.X, rows.y, rows.shares, rows.n_classes)
-        return PermutationMessage(counted, self.test, self.n_permutations, self.seed)
-
-    def judge(self, answer: PValues) -> PValues:
-        """Nothing is left to do."""
-        return answer
+def answer_permuted(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    reference: SourceRows,
+    compare: Callable[..., Comparable],
+    n_permutations: int,
+    seed: int,
+    options: dict[str, Any],
+) -> Arrays:
+    """Test some sources, one after the other; NaN without permutations."""
+    if n_permutations == 0:
+        return {"p_values": np.full(sources.n_sources, np.nan)}
+    found = []
+    for i, name in enumerate(names):
+        rows, groups, statistic = compare(
+            source_rows(sources, i), reference, sources.n_classes, name, **options
+        )
+        rng = source_generator(0, seed, name)
+        found.append(permutation_p_value(statistic, rows.in_source, groups, n_permutations, rng))
+    return {"p_values": np.array(found)}
 
 
 def ask_here(data: SourceData, question: Question, names: Sequence[Any] | None = None) -> Any:

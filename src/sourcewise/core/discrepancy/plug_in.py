@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, ReferenceRows, SourceData
+from sourcewise.core.discrepancy.findings import Findings
 from sourcewise.core.discrepancy.moments import (
     Moments,
     SourceRows,
@@ -21,153 +20,135 @@ from sourcewise.core.discrepancy.moments import (
 )
 from sourcewise.core.discrepancy.permutation import (
     Comparable,
-    PermutationQuestion,
     ask_here,
     in_own_span,
     moment_statistic,
+    permutation_question,
     pool,
     separation_statistic,
 )
 from sourcewise.core.discrepancy.result import Discrepancies
 from sourcewise.core.discrepancy.separation import (
-    LossMoments,
-    SeparationFindings,
     extreme_models,
+    loss_moments,
     model_losses,
     reference_norm,
     separating_models,
     separation_discrepancies,
 )
+from sourcewise.core.engine import Arrays, Message, Question
 
 
-@dataclass(frozen=True)
-class PlugInAnswer:
-    """Models of some sources that are worst on the source, and their losses there.
+def plug_in_question(
+    reference: ReferenceRows,
+    set_shares: FloatArray,
+    ridge: float = DEFAULT.ridge,
+    norm_bound: float | None = None,
+) -> Question:
+    """Ask for the paper's discrepancy: second moments of the reference are sent.
 
-    Attributes
-    ----------
-    models : array of shape (n_sources, n_sets, n_targets, n_features)
-    losses : LossMoments
-        Of shape (n_sources, n_sets, n_targets).
-    """
-
-    models: FloatArray
-    losses: LossMoments
-
-
-@dataclass(frozen=True)
-class PlugInMessage:
-    """What a source is told: second moments of the reference, whole and without each fold.
-
-    Attributes
-    ----------
-    moments : Moments
-        Of ``n_sets`` sets of reference rows.
-    ridge : float
-    norm_bounds : array of shape (n_sets,)
-        For regression.
-    rows_beside : int
-        Reference rows, which judge the models.
-    """
-
-    moments: Moments
-    ridge: float
-    norm_bounds: FloatArray
-    rows_beside: int
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> PlugInAnswer:
-        """Answer for some sources."""
-        models, means, variances = [], [], []
-        for i in range(sources.n_sources):
-            rows = source_rows(sources, i)
-            mine = self._models(moments_of(rows), sources.n_classes)
-            losses = [
-                LossMoments.of(
-                    model_losses(rows.X, rows.targets, of_set, sources.n_classes), rows.shares
-                )
-                for of_set in mine
-            ]
-            models.append(mine)
-            means.append([found.mean for found in losses])
-            variances.append([found.variance for found in losses])
-        return PlugInAnswer(np.stack(models), LossMoments(np.array(means), np.array(variances)))
-
-    def _models(self, own: Moments, n_classes: int) -> FloatArray:
-        """Models of every set, (n_sets, n_targets, n_features)."""
-        if n_classes:
-            return separating_models(own, self.moments, ridge=self.ridge)
-        return extreme_models(own, self.moments, norm_bound=self.norm_bounds)
-
-
-@dataclass(frozen=True)
-class PlugInQuestion:
-    """The paper's discrepancy: what is sent, and what the server makes of the answers.
-
-    Attributes
+    Parameters
     ----------
     reference : ReferenceRows
     set_shares : array of shape (n_sets, n_reference_rows)
         Shares of the reference's rows: all of them, then without each validation fold.
     ridge : float
     norm_bound : float, optional
+        For regression; by default the norm of the reference's own ridge regression in each set.
     """
+    n_classes = reference.n_classes
+    sets = [counted_rows(reference.X, reference.y, shares, n_classes) for shares in set_shares]
+    moments = [moments_of(rows) for rows in sets]
+    if norm_bound is not None or n_classes:
+        bounds = np.full(len(moments), norm_bound or np.nan)
+    else:
+        bounds = np.array([reference_norm(own, ridge) for own in moments])
+    sent = {**vars(concat_moments(moments)), "ridge": ridge, "norm_bounds": bounds}
+    known = {"sets": sets, "n_classes": n_classes}
+    # The models are judged by as many rows as the reference has.
+    return Question(Message(answer_plug_in, sent, len(reference.y)), judge_plug_in, known)
 
-    reference: ReferenceRows
-    set_shares: FloatArray
-    ridge: float = DEFAULT.ridge
-    norm_bound: float | None = None
 
-    @cached_property
-    def _sets(self) -> list[SourceRows]:
-        rows = self.reference
-        return [counted_rows(rows.X, rows.y, shares, rows.n_classes) for shares in self.set_shares]
+def answer_plug_in(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    gram: FloatArray,
+    cross: FloatArray,
+    square: FloatArray,
+    ridge: float,
+    norm_bounds: FloatArray,
+) -> Arrays:
+    """Answer with the models that are worst on each source in every set, and losses there.
 
-    @cached_property
-    def message(self) -> PlugInMessage:
-        """What has to be sent to the sources."""
-        moments = [moments_of(rows) for rows in self._sets]
-        if self.norm_bound is not None or self.reference.n_classes:
-            bounds = np.full(len(moments), self.norm_bound or np.nan)
+    Models are (n_sets, n_targets, n_features, n_sources).
+    """
+    moments, found = Moments(gram, cross, square), []
+    for i in range(sources.n_sources):
+        own = moments_of(source_rows(sources, i))
+        if sources.n_classes:
+            found.append(separating_models(own, moments, ridge=ridge))
         else:
-            bounds = np.array([reference_norm(own, self.ridge) for own in moments])
-        return PlugInMessage(concat_moments(moments), self.ridge, bounds, len(self.reference.y))
-
-    def judge(self, answer: PlugInAnswer) -> SeparationFindings:
-        """Compare with the models' losses on the reference."""
-        n_sources, n_sets, n_targets, _ = answer.models.shape
-        differences = np.empty((n_sets, n_targets, n_sources))
-        errors = np.empty((n_sets, n_targets, n_sources))
-        for s, rows in enumerate(self._sets):
-            for i, models in enumerate(answer.models[:, s]):
-                losses = model_losses(rows.X, rows.targets, models, self.reference.n_classes)
-                own = LossMoments.of(losses, rows.shares)
-                differences[s, :, i] = answer.losses.mean[i, s] - own.mean
-                errors[s, :, i] = np.sqrt(answer.losses.variance[i, s] + own.variance)
-        return SeparationFindings(differences, errors[0])
+            found.append(extreme_models(own, moments, norm_bound=norm_bounds))
+    models = np.stack(found, axis=-1)
+    return {"models": models, **losses_of_models(sources, models)}
 
 
-@dataclass(frozen=True)
-class PlugInTest:
-    """The permutation test that goes with the paper's discrepancy."""
-
-    ridge: float = DEFAULT.ridge
-
-    def compare(
-        self, source: SourceRows, reference: SourceRows, n_classes: int, name: object
-    ) -> Comparable:
-        """Get ready to compare one source with the reference."""
-        pooled = pool(source, reference)
-        everything = [np.arange(len(pooled.in_source))]
-        if n_classes == 0:
-            return Comparable(pooled, everything, moment_statistic(pooled))
-        statistic = separation_statistic(
-            in_own_span(pooled),
-            ridge=self.ridge,
-            parts=everything,
-            part_weights=np.ones(1),
-            held_out=False,
+def losses_of_models(sources: SourceData, models: FloatArray) -> Arrays:
+    """Tell what each source's own models lose on it, (n_sets, n_targets, n_sources)."""
+    found = []
+    for i in range(sources.n_sources):
+        rows = source_rows(sources, i)
+        found.append(
+            [
+                loss_moments(
+                    model_losses(rows.X, rows.targets, of_set, sources.n_classes), rows.shares
+                )
+                for of_set in models[..., i]
+            ]
         )
-        return Comparable(pooled, everything, statistic)
+    means, variances = np.moveaxis(np.array(found), (2, 0), (0, -1))
+    return {"losses": means, "loss_variances": variances}
+
+
+def judge_plug_in(answer: Arrays, sets: Sequence[SourceRows], n_classes: int) -> Findings:
+    """Compare with the models' losses on the reference."""
+    own = [
+        [
+            loss_moments(model_losses(rows.X, rows.targets, models, n_classes), rows.shares)
+            for models in np.moveaxis(answer["models"][s], -1, 0)
+        ]
+        for s, rows in enumerate(sets)
+    ]
+    return differences(answer, np.array(own))
+
+
+def differences(answer: Arrays, own: FloatArray) -> Findings:
+    """Compare losses with those on the reference, (n_sets, n_sources, 2, n_targets).
+
+    Their standard errors are those in set 0.
+    """
+    means, variances = np.moveaxis(own, (2, 1), (0, -1))
+    errors = np.sqrt(answer["loss_variances"][0] + variances[0])
+    return {"differences": answer["losses"] - means, "difference_errors": errors}
+
+
+def compare_plug_in(
+    source: SourceRows, reference: SourceRows, n_classes: int, name: object, ridge: float
+) -> Comparable:
+    """Get ready to compare one source with the reference by the paper's discrepancy."""
+    pooled = pool(source, reference)
+    everything = [np.arange(len(pooled.in_source))]
+    if n_classes == 0:
+        return Comparable(pooled, everything, moment_statistic(pooled))
+    statistic = separation_statistic(
+        in_own_span(pooled),
+        ridge=ridge,
+        parts=everything,
+        part_weights=np.ones(1),
+        held_out=False,
+    )
+    return Comparable(pooled, everything, statistic)
 
 
 def plug_in_discrepancies(
@@ -235,9 +216,9 @@ def plug_in_discrepancies(
     ([False, False, True], [False, False, True])
     """
     reference = ReferenceRows.of(data)
-    question = PlugInQuestion(reference, reference.shares[None], ridge, norm_bound)
-    test = PermutationQuestion(reference, PlugInTest(ridge), n_permutations, seed)
+    question = plug_in_question(reference, reference.shares[None], ridge, norm_bound)
+    test = permutation_question(reference, compare_plug_in, {"ridge": ridge}, n_permutations, seed)
     found, tested = ask_here(data, question, names), ask_here(data, test, names)
-    return separation_discrepancies(found, tested.p_values, data.n_classes).with_reference(
+    return separation_discrepancies({**found, **tested}, data.n_classes).with_reference(
         data.reference
     )

@@ -22,7 +22,6 @@ import numpy as np
 
 from sourcewise.core.data import FloatArray
 from sourcewise.core.discrepancy.moments import Moments
-from sourcewise.core.discrepancy.plug_in import PlugInMessage
 from sourcewise.core.discrepancy.separation import extreme_models, separating_models
 
 # Hypotheses put to a source in a round: directions at random fill up those that are wanted.
@@ -37,14 +36,22 @@ AskGradients = Callable[[list[FloatArray]], list[FloatArray]]
 
 
 def find_by_gradients(
-    message: PlugInMessage, n_classes: int, n_sources: int, ask: AskGradients
+    reference: Moments,
+    ridge: float,
+    norm_bounds: FloatArray,
+    n_classes: int,
+    n_sources: int,
+    ask: AskGradients,
 ) -> list[FloatArray]:
     """Find the separating models of some sources.
 
     Parameters
     ----------
-    message : PlugInMessage
-        What a source would be told if it might know the reference's moments.
+    reference : Moments
+        Of every set of reference rows: what a source would be told if it might know them.
+    ridge : float
+    norm_bounds : array of shape (n_sets,)
+        For regression.
     n_classes : int
         0 for regression.
     n_sources : int
@@ -54,7 +61,7 @@ def find_by_gradients(
     -------
     list of arrays of shape (n_sets, n_targets, n_features)
     """
-    searches = [Search(message, n_classes) for _ in range(n_sources)]
+    searches = [Search(reference, ridge, norm_bounds, n_classes) for _ in range(n_sources)]
     while True:
         queries = [search.queries() for search in searches]
         if not any(len(some) for some in queries):
@@ -70,20 +77,16 @@ def find_by_gradients(
 
 @dataclass
 class Search:
-    """The search for one source's separating models.
+    """The search for one source's separating models; see `find_by_gradients`."""
 
-    Attributes
-    ----------
-    message : PlugInMessage
-    n_classes : int
-    """
-
-    message: PlugInMessage
+    reference: Moments
+    ridge: float
+    norm_bounds: FloatArray
     n_classes: int
 
     def __post_init__(self) -> None:
         """Begin with nothing known: the first hypothesis is zero."""
-        d = self.message.moments.gram.shape[1]
+        d = self.reference.gram.shape[1]
         self.basis: FloatArray = np.zeros((d, 0))
         self.products: FloatArray = np.zeros((d, 0))  # G_i times the basis
         self.cross: FloatArray | None = None  # b_i
@@ -139,27 +142,27 @@ class Search:
             (V.T @ self.cross)[None],
             np.zeros((1, self.cross.shape[1])),
         )
-        reference = self.message.moments
+        reference = self.reference
         inside = Moments(
             np.einsum("dk,sde,el->skl", V, reference.gram, V, optimize=True),
             np.einsum("dk,sdt->skt", V, reference.cross),
             reference.square,
         )
         if self.n_classes:
-            small = separating_models(own, inside, ridge=self.message.ridge)
+            small = separating_models(own, inside, ridge=self.ridge)
             self.models = small @ V.T
             return self._missing_of_classes(small)
-        small = extreme_models(own, inside, norm_bound=self.message.norm_bounds)
+        small = extreme_models(own, inside, norm_bound=self.norm_bounds)
         self.models = small @ V.T
         return self._missing_of_regression(small)
 
     def _missing_of_classes(self, small: FloatArray) -> FloatArray | None:
         """Return the residuals of ``(G_i + G_T + ridge) w = b_T - b_i``."""
         assert self.cross is not None
-        reference = self.message.moments
+        reference = self.reference
         wanted = (reference.cross - self.cross).swapaxes(1, 2)  # (n_sets, n_targets, d)
         done = small @ self.products.T + self.models @ reference.gram
-        missing = wanted - done - self.message.ridge * self.models
+        missing = wanted - done - self.ridge * self.models
         size = np.linalg.norm(wanted, axis=2)
         if (np.linalg.norm(missing, axis=2) <= SOLVED * np.maximum(size, 1e-300)).all():
             return None
@@ -168,7 +171,7 @@ class Search:
     def _missing_of_regression(self, small: FloatArray) -> FloatArray:
         """Return gradients of the difference of losses, which do not tell when to stop."""
         assert self.cross is not None
-        reference = self.message.moments
+        reference = self.reference
         bent = small @ self.products.T - self.models @ reference.gram
         flat = (self.cross - reference.cross).swapaxes(1, 2)
         missing = bent - flat

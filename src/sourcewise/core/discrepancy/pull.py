@@ -17,113 +17,89 @@ weak model of few trusted rows hides. What one source's pull is depends on no ot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray, SourceData
+from sourcewise.core.discrepancy.findings import Findings
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
+from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.family import JointFamily, SharedRows, SourceRuns
 
 
-@dataclass(frozen=True)
-class Pulls:
-    """Pulls of some sources, on the whole reference and without each validation fold.
+def pull_question(reference: ReferenceModels) -> Question:
+    """Ask for the pull: the reference's rows are sent, to put a source's own beside them.
 
-    Attributes
-    ----------
-    values : array of shape (n_sets, n_sources)
-    errors : array of shape (n_sets, n_sources)
-        Their standard errors, the models held fixed.
+    They come under the weights of the fold models, which are sent as well, to start from.
     """
+    rows = reference.rows
+    sent = {
+        "family": reference.family,
+        "setting": reference.setting,
+        "X": rows.X,
+        "y": rows.y,
+        "weights": reference.folds.training_weights(rows.shares),
+        "models": reference.models,
+        "size": rows.size,
+    }
+    known = {"reference": reference, "total": sent["weights"].sum(axis=0)}
+    return Question(Message(answer_pull, sent, len(rows.y)), judge_pull, known)
 
-    values: FloatArray
-    errors: FloatArray
 
-    @property
-    def upper(self) -> FloatArray:
-        """What the pulls may well be: a standard error more."""
-        return self.values + self.errors
+def answer_pull(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    family: JointFamily,
+    setting: float,
+    X: FloatArray,
+    y: Any,
+    weights: FloatArray,
+    models: Any,
+    size: float,
+) -> Arrays:
+    """Join each source with the reference.
 
-
-@dataclass(frozen=True)
-class PullAnswer:
-    """Joint models of some sources.
-
-    Attributes
-    ----------
-    models : batch of models
-        In (source, fold model of the reference) order.
-    sizes : array of shape (n_sources,)
-        Rows that each source counted as.
+    No source weighs more than the reference does, which has the effective ``size``: rows of larger
+    ones count less.
     """
+    shared = SharedRows(X, y, weights, models)
+    return join(sources, np.minimum(sources.sizes, size), family, shared, setting)
 
-    models: Any
-    sizes: FloatArray
 
+def join(
+    sources: SourceData, sizes: FloatArray, family: Any, shared: SharedRows, setting: float
+) -> Arrays:
+    """Fit each source beside the shared rows, under each weighting of these.
 
-@dataclass(frozen=True)
-class PullMessage:
-    """What a source is told for its pull: the reference's rows, to put its own beside them.
-
-    Attributes
-    ----------
-    family : JointFamily
-    setting : float
-    shared : SharedRows
-        The reference under the weights of its fold models.
-    size : float
-        Effective rows of the reference. No source weighs more than it does: rows of larger ones
-        count less.
+    Joint models are (n_models, n_outputs, n_features, n_sources).
     """
-
-    family: JointFamily
-    setting: float
-    shared: SharedRows
-    size: float
-
-    @property
-    def rows_beside(self) -> int:
-        """Rows of the reference, which stand beside those of every source."""
-        return len(self.shared.y)
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> PullAnswer:
-        """Join each source with the reference."""
-        sizes = np.minimum(sources.sizes, self.size)
-        weights = sizes[sources.source_of_row] * sources.row_shares
-        runs = SourceRuns(sources.X, sources.y, weights, sources.row_counts)
-        return PullAnswer(self.family.fit_beside(self.shared, runs, self.setting), sizes)
+    weights = sizes[sources.source_of_row] * sources.row_shares
+    runs = SourceRuns(sources.X, sources.y, weights, sources.row_counts)
+    models = family.fit_beside(shared, runs, setting)
+    each = models.reshape(sources.n_sources, -1, *models.shape[1:])
+    return {"joint_models": np.moveaxis(each, 0, -1), "sizes": sizes}
 
 
-@dataclass(frozen=True)
-class PullQuestion:
-    """The pull: what is sent, and what the server makes of the answers."""
+def judge_pull(answer: Arrays, reference: ReferenceModels, total: FloatArray) -> Findings:
+    """Judge the joint models on the reference's rows that they have not seen.
 
-    reference: ReferenceModels
-
-    @cached_property
-    def message(self) -> PullMessage:
-        """What has to be sent to the sources."""
-        reference, rows = self.reference, self.reference.rows
-        weights = reference.folds.training_weights(rows.shares)
-        shared = SharedRows(rows.X, rows.y, weights, reference.models)
-        family: Any = reference.family
-        return PullMessage(family, reference.setting, shared, rows.size)
-
-    def judge(self, answer: PullAnswer) -> Pulls:
-        """Judge the joint models on the reference's rows that they have not seen."""
-        reference = self.reference
-        X, y = reference.rows.X, reference.rows.y
-        losses = reference.loss(reference.family.predict(answer.models, X), y)
-        losses = losses.reshape(len(answer.sizes), *reference.losses.shape)
-        sizes = answer.sizes[:, None]
-        their_share = sizes / (sizes + self.message.shared.weights.sum(axis=0))
-        changes = (losses - reference.losses) / their_share[:, :, None]
-        # (n_sources, n_sets, n_reference_rows)
-        changes = np.nan_to_num(reference.folds.cross_fitted(changes))
-        means = np.einsum("isn,sn->si", changes, reference.set_shares)
-        squares = np.einsum("isn,sn->si", changes**2, reference.set_shares)
-        freedom = np.maximum(reference.set_sizes - 1.0, 1e-9)[:, None]
-        return Pulls(means, np.sqrt(np.maximum(squares - means**2, 0.0) / freedom))
+    Pulls and their standard errors, the models held fixed, are (n_sets, n_sources). ``total`` is
+    the weight of the reference in each joint model.
+    """
+    X, y = reference.rows.X, reference.rows.y
+    models = np.moveaxis(answer["joint_models"], -1, 0)
+    models = models.reshape(-1, *models.shape[2:])
+    losses = reference.loss(reference.family.predict(models, X), y)
+    sizes = answer["sizes"][:, None]
+    losses = losses.reshape(len(sizes), *reference.losses.shape)
+    their_share = sizes / (sizes + total)
+    changes = (losses - reference.losses) / their_share[:, :, None]
+    # (n_sources, n_sets, n_reference_rows)
+    changes = np.nan_to_num(reference.folds.cross_fitted(changes))
+    means = np.einsum("isn,sn->si", changes, reference.set_shares)
+    squares = np.einsum("isn,sn->si", changes**2, reference.set_shares)
+    freedom = np.maximum(reference.set_sizes - 1.0, 1e-9)[:, None]
+    errors = np.sqrt(np.maximum(squares - means**2, 0.0) / freedom)
+    return {"pulls": means, "pull_errors": errors}

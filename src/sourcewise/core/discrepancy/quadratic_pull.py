@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.core.data import FloatArray
-from sourcewise.core.discrepancy.pull import PullAnswer
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
+from sourcewise.core.engine import Arrays
 from sourcewise.core.grid_problem import GridProblem
 from sourcewise.core.linear_grid import solve_grid
 from sourcewise.core.quadratic_sources import QuadraticSources
@@ -24,7 +24,7 @@ JOINT_TOL = 1e-7  # far below the noise that the reference's rows judge them wit
 
 def quadratic_joint_models(
     reference: ReferenceModels, sources: QuadraticSources, penalty: FloatArray
-) -> PullAnswer:
+) -> Arrays:
     """Fit each source beside the reference under each of its fold weightings.
 
     Parameters
@@ -39,7 +39,7 @@ def quadratic_joint_models(
     n_models = weights.shape[1]
     sizes = np.minimum(sources.sizes, rows.size)
     start = np.asarray(reference.models, dtype=np.float64)
-    models = np.empty((len(sizes), *start.shape))
+    models = np.empty((*start.shape, len(sizes)))
     for i, size in enumerate(sizes):
         problem = GridProblem(
             sources=sources.some([i]),
@@ -51,5 +51,5 @@ def quadratic_joint_models(
             reference_shares=weights.T,
             penalty=penalty,
         )
-        models[i] = solve_grid(problem, tol=JOINT_TOL, start=start)
-    return PullAnswer(models.reshape(-1, *start.shape[1:]), sizes)
+        models[..., i] = solve_grid(problem, tol=JOINT_TOL, start=start)
+    return {"joint_models": models, "sizes": sizes}

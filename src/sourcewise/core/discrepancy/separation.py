@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from sourcewise.core.data import FloatArray
+from sourcewise.core.discrepancy.findings import Findings
 from sourcewise.core.discrepancy.moments import Moments, ridge_solution
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.core.discrepancy.trust_region import minimise_quadratic_on_ball
@@ -116,55 +115,31 @@ def _beyond_rounding(scores: FloatArray, X: FloatArray, models: FloatArray) -> F
     return np.asarray(np.where(np.abs(scores) <= ROUNDING * sizes, 0.0, scores))
 
 
-@dataclass(frozen=True)
-class LossMoments:
-    """Weighted mean losses of some models, and the variances of these means.
+def loss_moments(losses: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Mean losses of some models, (n_rows, n_models), and the variances of these means.
 
-    Attributes
-    ----------
-    mean, variance : arrays of shape (..., n_models)
-        The models are taken as fixed, and a single row contributes no variance of its own.
+    .. math:: \epsilon = \sum_j s_j \ell_j, \qquad v = \sum_j s_j^2 (\ell_j - \epsilon)^2
+
+    under weights that sum to 1. The models are taken as fixed, and a single row contributes no
+    variance of its own.
     """
-
-    mean: FloatArray
-    variance: FloatArray
-
-    @classmethod
-    def of(cls, losses: FloatArray, weights: FloatArray) -> LossMoments:
-        r"""Moments of losses (n_rows, n_models) under weights that sum to 1.
-
-        .. math:: \epsilon = \sum_j s_j \ell_j, \qquad v = \sum_j s_j^2 (\ell_j - \epsilon)^2
-        """
-        mean = weights @ losses
-        return cls(mean, weights**2 @ (losses - mean) ** 2)
+    mean = weights @ losses
+    return mean, weights**2 @ (losses - mean) ** 2
 
 
-@dataclass(frozen=True)
-class SeparationFindings:
-    r"""Differences of mean losses, source minus reference, at separating models.
+def separation_values(found: Findings) -> FloatArray:
+    """Return the largest difference over the targets, (n_sets, n_sources)."""
+    return np.asarray(np.abs(found["differences"]).max(axis=1))
 
-    Attributes
-    ----------
-    differences : array of shape (n_sets, n_targets, n_sources)
-        On the whole reference, and without each validation fold.
-    errors : array of shape (n_targets, n_sources)
-        Standard errors on the whole reference, :math:`\sqrt{v_i + v_T}`.
+
+def separation_discrepancies(found: Findings, n_classes: int) -> Discrepancies:
+    r"""Values, standard errors and witnesses, of the model with the largest difference.
+
+    Of the whole reference and without each fold, ``differences`` of mean losses, source minus
+    reference, are (n_sets, n_targets, n_sources); their standard errors on the whole reference,
+    :math:`\sqrt{v_i + v_T}`, are (n_targets, n_sources).
     """
-
-    differences: FloatArray
-    errors: FloatArray
-
-    @property
-    def values(self) -> FloatArray:
-        """The largest difference over the targets, (n_sets, n_sources)."""
-        return np.asarray(np.abs(self.differences).max(axis=1))
-
-
-def separation_discrepancies(
-    found: SeparationFindings, p_values: FloatArray, n_classes: int
-) -> Discrepancies:
-    """Values, standard errors and witnesses, of the model with the largest difference."""
-    signed = found.differences[0]
+    signed = found["differences"][0]
     which = np.abs(signed).argmax(axis=0)
     sources = np.arange(signed.shape[1])
     witnesses = tuple(
@@ -174,4 +149,5 @@ def separation_discrepancies(
         )
         for i, k in enumerate(which.tolist())
     )
-    return Discrepancies(found.values[0], found.errors[which, sources], p_values, witnesses)
+    errors = found["difference_errors"][which, sources]
+    return Discrepancies(separation_values(found)[0], errors, found["p_values"], witnesses)

@@ -16,17 +16,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import numpy as np
 
+from sourcewise import __version__
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.discrepancy.findings import concat_findings, select_findings
+from sourcewise.core.discrepancy.findings import Findings, concat_findings, select_findings
 from sourcewise.engines.dask.messages import NOT_A_FOLDER
 from sourcewise.files import write_atomically
 
 ANSWERS, SUMS = "answers", "sums"
 ENDING = ".found"
+FINGERPRINT = "fingerprint"
 CHECKSUM = 16  # bytes before the table, which is laid out as Parquet
 # What comes of a table that is whole but not laid out as ours.
 NOT_OURS = (AttributeError, KeyError, StopIteration, TypeError, ValueError)
@@ -66,11 +68,9 @@ class Journal:
 
     def answers(self, question: Any) -> Answers:
         """Return what is known of the answers to a question."""
-        kind = get_type_hints(type(question).judge).get("return")
-        if self.folder is None or not is_dataclass(kind):
-            return Answers(None, kind, self.prints)
-        name = digest((type(question).__qualname__, question))
-        return Answers(self.folder / ANSWERS / name, kind, self.prints)
+        if self.folder is None:
+            return Answers(None, self.prints)
+        return Answers(self.folder / ANSWERS / digest((__version__, question)), self.prints)
 
     def sums(self, *asked: Any) -> Sums:
         """Return what is known of sums over all sources."""
@@ -121,17 +121,15 @@ class Answers:
     Parameters
     ----------
     folder : path, optional
-    kind : type
-        Dataclass of the findings.
     prints : array of shape (n_sources, 16)
     """
 
-    def __init__(self, folder: Path | None, kind: Any, prints: Any):
-        self.folder, self.kind, self.prints = folder, kind, prints
+    def __init__(self, folder: Path | None, prints: Any):
+        self.folder, self.prints = folder, prints
         if folder is not None:
             folder.mkdir(exist_ok=True)
 
-    def known(self, asked: IntArray) -> tuple[IntArray, Any]:
+    def known(self, asked: IntArray) -> tuple[IntArray, Findings | None]:
         """Return positions of sources that have answered before, and findings about them."""
         nobody = np.array([], dtype=np.intp)
         if self.folder is None:
@@ -143,37 +141,32 @@ class Answers:
             if table is None:
                 continue
             with suppress(*NOT_OURS):
-                prints = table.column("fingerprint").to_pylist()
+                prints = table.column(FINGERPRINT).to_pylist()
                 rows = [row for row, one in enumerate(prints) if one in wanted]
                 if rows:
-                    parts.append(select_findings(_findings(self.kind, table, ""), np.array(rows)))
+                    parts.append(select_findings(_findings(table), np.array(rows)))
                     positions += [wanted.pop(prints[row]) for row in rows]
         if not parts:
             return nobody, None
         return np.array(positions, dtype=np.intp), concat_findings(parts)
 
-    def write(self, positions: IntArray, found: Any) -> None:
+    def write(self, positions: IntArray, found: Findings) -> None:
         """Keep findings about some sources."""
         if self.folder is None:
             return
         import pyarrow as pa
 
         prints = [self.prints[k].tobytes() for k in positions]
-        columns = {"fingerprint": pa.array(prints, pa.binary(16)), **_columns(found, "")}
+        columns = {FINGERPRINT: pa.array(prints, pa.binary(16)), **_columns(found)}
         _write(self.folder / f"{uuid.uuid4().hex}{ENDING}", pa.table(columns))
 
 
-def _columns(found: Any, before: str) -> dict[str, Any]:
+def _columns(found: Findings) -> dict[str, Any]:
     """Lay findings out as columns of lists; the last axis of every array runs over sources."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
-    for field in fields(found):
-        value, name = getattr(found, field.name), before + field.name
-        if is_dataclass(value):
-            columns.update(_columns(value, name + "."))
-            continue
-        array = np.asarray(value)
+    for name, array in found.items():
         rows = np.ascontiguousarray(np.moveaxis(array, -1, 0)).reshape(array.shape[-1], -1)
         shape = ",".join(map(str, array.shape[:-1]))
         kind = pa.list_(pa.from_numpy_dtype(array.dtype))
@@ -181,22 +174,18 @@ def _columns(found: Any, before: str) -> dict[str, Any]:
     return columns
 
 
-def _findings(kind: Any, table: Any, before: str) -> Any:
+def _findings(table: Any) -> Findings:
     """Make findings of columns again."""
-    hints = get_type_hints(kind)
-    values = []
-    for field in fields(kind):
-        name = before + field.name
-        if is_dataclass(hints[field.name]):
-            values.append(_findings(hints[field.name], table, name + "."))
-            continue
-        column = next(c for c in table.column_names if c.startswith(name + ":"))
-        shape = [int(n) for n in column.partition(":")[2].split(",") if n]
-        rows = table.column(column).combine_chunks()
-        flat = rows.flatten().to_numpy(zero_copy_only=False)
-        moved = np.moveaxis(flat.reshape(len(rows), *shape), 0, -1)
-        values.append(np.ascontiguousarray(moved))
-    return kind(*values)
+    found = {}
+    for column in table.column_names:
+        if column != FINGERPRINT:
+            name, _, lengths = column.partition(":")
+            shape = [int(n) for n in lengths.split(",") if n]
+            rows = table.column(column).combine_chunks()
+            flat = rows.flatten().to_numpy(zero_copy_only=False)
+            moved = np.moveaxis(flat.reshape(len(rows), *shape), 0, -1)
+            found[name] = np.ascontiguousarray(moved)
+    return found
 
 
 def _number_type(name: str) -> Any:
@@ -253,6 +242,10 @@ def _feed(made: Any, value: Any) -> None:
         made.update(f"{len(items)} of {type(value).__name__}".encode())
         for item in items:
             _feed(made, item)
+    elif isinstance(value, dict):
+        made.update(f"{len(value)} by name".encode())
+        for name, part in value.items():
+            _feed(made, (name, part))
     elif is_dataclass(value) and not isinstance(value, type):
         made.update(type(value).__qualname__.encode())
         for field in fields(value):

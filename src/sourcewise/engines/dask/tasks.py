@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.discrepancy.findings import concat_findings
+from sourcewise.core.discrepancy.findings import Findings, concat_findings
 from sourcewise.core.engine import Question
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.engines.dask.rows import GroupTask
@@ -72,7 +72,7 @@ def fingerprints(data: SourceData, names: Sequence[Any]) -> Any:
     return found
 
 
-def ask_sources(task: GroupTask, question: Question, asked: IntArray) -> tuple[IntArray, Any]:
+def ask_sources(task: GroupTask, question: Question, asked: IntArray) -> tuple[IntArray, Findings]:
     """Ask some sources of a group; returns their positions in it, and findings."""
     store, starts = store_here(task.fit), task.group.starts
     positions, parts = [], []
@@ -81,16 +81,9 @@ def ask_sources(task: GroupTask, question: Question, asked: IntArray) -> tuple[I
         for some, found in store.chunk(task, k).sources.ask(question, mine):
             positions.append(some + starts[k])
             parts.append(found)
-    return np.concatenate(positions), contiguous(concat_findings(parts))
-
-
-def contiguous(found: Any) -> Any:
-    """Return findings whose arrays are laid out row by row, as they are when read from a file."""
-    if not is_dataclass(found):
-        return np.ascontiguousarray(found)  # an array
-    whole: Any = found
-    parts = {field.name: contiguous(getattr(whole, field.name)) for field in fields(whole)}
-    return type(whole)(**parts)
+    # Laid out row by row, as they are when read from a file.
+    found = {name: np.ascontiguousarray(a) for name, a in concat_findings(parts).items()}
+    return np.concatenate(positions), found
 
 
 def add_up(

@@ -10,12 +10,13 @@ import numpy as np
 from flwr.app import ConfigRecord, RecordDict
 
 from sourcewise.core.data import SourceData
+from sourcewise.core.engine import Message
 from sourcewise.engines.flower import wire
 from sourcewise.engines.flower.guards import into_range
 from sourcewise.engines.flower.ledger import ANSWERED, KEPT, Entry, Ledger
 from sourcewise.engines.flower.ledger import REFUSED as REFUSED_ENTRY
 from sourcewise.engines.flower.policy import Policy, SiteFile, protect
-from sourcewise.engines.flower.questions import QUESTIONS, TRAVELLERS, Description, name_of
+from sourcewise.engines.flower.questions import LEARNERS, QUESTIONS
 from sourcewise.engines.flower.setup import SETUP_CLASSES, Setup, read_site
 
 SETUP, SITE, REFUSED = "setup", "site", "refused"
@@ -102,7 +103,7 @@ class Site:
                 found = ledger.kept(run, digest)
                 entry.outcome = ANSWERED if found is None else KEPT
                 if found is None:
-                    _message_in(content, question)  # what is no question is refused before
+                    message_in(content, question)  # what is no question is refused before
                     setup = _setup_in(content)
                     self._check_counts(ledger, digest, rules)
                     entry.looked = True  # from here on a refusal says something about rows, too
@@ -142,22 +143,18 @@ class Site:
             raise Refusal("bad-rows", f"{type(error).__name__}: {error}") from error
 
     def _answer(self, question: str, content: RecordDict, data: SourceData) -> dict[str, Any]:
-        message = _message_in(content, question)
+        message = message_in(content, question)
         try:
             # A message may be made of sound parts that do not fit each other.
             found = message.answer(data, [self.name])
         except Exception as error:  # see above
             raise Refusal("bad-rows", f"{type(error).__name__}: {error}") from error
-        if isinstance(found, Description):  # told as it is, with what is added to all else
-            return wire.pack(replace(found, noise=np.array([self.policy.noise])), question)
-        return wire.pack(self._protected(found, message, _setup_in(content)), question)
-
-    def _protected(self, found: Any, message: Any, setup: Setup) -> Any:
-        """Clip, add noise, and keep numbers in the range that they have by nature."""
-        if not (self.policy.clip or self.policy.noise):
-            return found
-        moved = wire.map_arrays(found, lambda arrays: protect(arrays, self.policy))
-        return into_range(moved, message, setup.longest)
+        if question == "describe":  # told as it is, with what is added to all else
+            found["noise"] = np.array([self.policy.noise])
+        elif self.policy.clip or self.policy.noise:  # and still where such numbers can be
+            moved = protect(found, self.policy)
+            found = into_range(moved, message, _setup_in(content).longest)
+        return wire.pack(found, question)
 
 
 def _questions_in(content: RecordDict) -> list[str]:
@@ -179,11 +176,11 @@ def _setup_in(content: RecordDict) -> Setup:
     return setup
 
 
-def _message_in(content: RecordDict, question: str) -> Any:
+def message_in(content: RecordDict, question: str) -> Message:
+    """Read a question of a message, if it is one."""
+    function = QUESTIONS[question]
     try:
-        message = wire.unpack(content, question, TRAVELLERS)
-        if type(message) is not QUESTIONS.get(question) or name_of(message) != question:
-            raise wire.BadMessage(f"it is not a question {question!r}")
+        sent = wire.given(function, wire.unpack(content, question, LEARNERS))
     except (
         wire.BadMessage,
         ArithmeticError,
@@ -193,7 +190,7 @@ def _message_in(content: RecordDict, question: str) -> Any:
         ValueError,
     ) as error:
         raise Refusal("bad-question", str(error)) from error
-    return message
+    return Message(function, sent)
 
 
 def without_small_groups(X: np.ndarray, least: int) -> np.ndarray:

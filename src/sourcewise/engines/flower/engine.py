@@ -11,18 +11,15 @@ import numpy as np
 
 from sourcewise.core.by_rounds import MOST_ROUNDS, RoundsFamily
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
-from sourcewise.core.discrepancy.combined import LookAnswer, LookQuestion
-from sourcewise.core.discrepancy.cross_fit import CrossFitQuestion
-from sourcewise.core.discrepancy.features import FeatureMessage
-from sourcewise.core.discrepancy.local_exchange import LocalAnswer, LocalQuestion
+from sourcewise.core.discrepancy.combined import answer_look
 from sourcewise.core.discrepancy.moments import Moments
-from sourcewise.core.discrepancy.permutation import PermutationQuestion, PValues
-from sourcewise.core.discrepancy.plug_in import PlugInAnswer, PlugInQuestion
+from sourcewise.core.discrepancy.permutation import answer_permuted
+from sourcewise.core.discrepancy.plug_in import answer_plug_in
 from sourcewise.core.discrepancy.plug_in_queries import find_by_gradients
-from sourcewise.core.discrepancy.pull import PullMessage, PullQuestion
+from sourcewise.core.discrepancy.pull import answer_pull, pull_question
 from sourcewise.core.discrepancy.quadratic_pull import quadratic_joint_models
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
-from sourcewise.core.engine import Question
+from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.family import LinearFamily
 from sourcewise.core.moment_sources import MomentSources, rows_of_moments
 from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources
@@ -40,11 +37,14 @@ from sourcewise.engines.flower.guards import (
 )
 from sourcewise.engines.flower.modes import Mode
 from sourcewise.engines.flower.questions import (
-    DerivativesMessage,
-    GradientsMessage,
-    LossesMessage,
-    MomentsMessage,
-    SquareGradientsMessage,
+    answer_gradients,
+    answer_losses,
+    answer_moments,
+    answer_square_gradients,
+    ask_derivatives,
+    derivatives_in,
+    moments_in,
+    name_of,
 )
 from sourcewise.engines.flower.session import Session
 from sourcewise.engines.flower.sums import FlowerSums
@@ -60,6 +60,8 @@ TOO_WIDE = (
 FEW_SHOWN = (
     "{rows} rows of the reference are too few to be shown: some of its folds have none of them."
 )
+Answers = Iterator[tuple[IntArray, Arrays]]
+
 NOISY_ROUNDS = 2
 MOST_CURVATURE = 4_000_000  # entries of one matrix of curvature
 
@@ -99,7 +101,7 @@ class FlowerEngine:
         self.row_counts = np.maximum(np.round(sizes), 1).astype(np.intp)
         self.n_classes = probe.n_classes
         self.guards, self.show_rows = guards, show_rows
-        self.noise = np.array([float(session.described[n].noise[0]) for n in self.names])
+        self.noise = np.array([float(session.described[n]["noise"][0]) for n in self.names])
         self._probe = probe
         self._family: LinearFamily | None = None
         self._judged: QuadraticSources | None = None
@@ -112,31 +114,17 @@ class FlowerEngine:
 
     # -- what every engine answers -----------------------------------------------------------
 
-    def ask(
-        self, question: Question, sources: Sequence[int] | None = None
-    ) -> Iterator[tuple[IntArray, Any]]:
+    def ask(self, question: Question, sources: Sequence[int] | None = None) -> Answers:
         """Ask some sites (by default all); yields positions and findings."""
         asked = list(range(len(self.names))) if sources is None else list(sources)
-        if isinstance(question, LookQuestion):
-            yield from self._look(question, asked)
-        elif isinstance(question, PullQuestion):
-            yield from self._pulls(question, asked)
-        elif isinstance(question, LocalQuestion):
-            yield from self._plainly(question, question.message, asked)
-        elif isinstance(question, PlugInQuestion):
-            yield from self._separate(question, asked)
-        elif isinstance(question, PermutationQuestion):
-            unknown = np.full(len(asked), np.nan)  # rows of both sides would have to meet
-            yield np.array(asked), PValues(unknown)
-        elif isinstance(question, CrossFitQuestion):
-            if not self.mode.shares_rows:
-                instead = "mode='shared-reference'"
-                raise ValueError(
-                    NOT_IN_MODE.format(mode=self.mode.name, what="cross-fit", instead=instead)
-                )
-            yield from self._plainly(question, question.message, asked)
-        else:
-            raise ValueError(NO_SPARSE)
+        function = question.message.answered_by
+        special = {
+            answer_look: self._look,
+            answer_pull: self._pulls,
+            answer_plug_in: self._separate,
+            answer_permuted: self._untested,
+        }
+        yield from special.get(function, self._plainly)(question, asked)
 
     def weighted(self, weights: SourceWeights) -> FlowerSums:
         """Get ready for sums that sites are asked for one by one."""
@@ -152,44 +140,49 @@ class FlowerEngine:
 
     # -- questions ---------------------------------------------------------------------------
 
-    def _send(self, messages: Sequence[Any], asked: Sequence[int]) -> list[list[Any]]:
+    def _send(self, messages: Sequence[Message], asked: Sequence[int]) -> list[list[Arrays]]:
         """Send the same messages to some sites; answers in the order of sites."""
         names = [self.names[i] for i in asked]
         found = self.session.ask(dict.fromkeys(names, messages))
         return [found[name] for name in names]
 
-    def _plainly(
-        self, question: Any, message: Any, asked: list[int]
-    ) -> Iterator[tuple[IntArray, Any]]:
-        for i, (answer,) in zip(asked, self._send([message], asked), strict=True):
+    def _plainly(self, question: Question, asked: list[int]) -> Answers:
+        """Ask as it is; where the reference's rows are beside each site's, they would travel."""
+        if question.message.rows_beside and not self.mode.shares_rows:
+            what, instead = name_of(question.message), "mode='shared-reference'"
+            raise ValueError(NOT_IN_MODE.format(mode=self.mode.name, what=what, instead=instead))
+        for i, (answer,) in zip(asked, self._send([question.message], asked), strict=True):
             yield np.array([i]), question.judge(self._as_counted(answer, i))
 
-    def _look(self, question: LookQuestion, asked: list[int]) -> Iterator[tuple[IntArray, Any]]:
+    def _untested(self, question: Question, asked: list[int]) -> Answers:
+        """Answer that nothing is known: rows of both sides would have to meet."""
+        yield np.array(asked), {"p_values": np.full(len(asked), np.nan)}
+
+    def _look(self, question: Question, asked: list[int]) -> Answers:
         """Ask for the look, and in the same round for all that will be wanted next."""
         if self.mode.name == "gradients":
             instead = "discrepancy='plug-in', or mode='models-only'"
             raise ValueError(
                 NOT_IN_MODE.format(mode=self.mode.name, what="combined", instead=instead)
             )
-        reference = question.reference
+        reference: ReferenceModels = question.known["reference"]
         message = question.message
         if not self.mode.shares_rows or self.show_rows is not None:
-            message = replace(message, features=_without_rows(message.features))
+            message = replace(message, sent=_without_rows(message.sent))
         messages = [message, self._pilot_message(reference.rows, _learner(reference))]
         if self.mode.shares_rows and self.n_classes:
-            messages.append(self._shown(PullQuestion(reference)))
+            messages.append(self._shown(pull_question(reference).message))
         for i, (answer, *_) in zip(asked, self._send(messages, asked), strict=True):
             # All rows of a site count alike, so that their number says how concentrated they are.
-            used = np.minimum(self._claimed(i), message.features.most_rows)
-            features = replace(answer.features, concentration=1.0 / used)
-            counted = self._as_counted(replace(answer, features=features), i)
+            used = np.minimum(self._claimed(i), message.sent["most_rows"])
+            counted = self._as_counted({**answer, "concentration": 1.0 / used}, i)
             yield np.array([i]), question.judge(counted)
 
-    def _pulls(self, question: PullQuestion, asked: list[int]) -> Iterator[tuple[IntArray, Any]]:
-        reference = question.reference
+    def _pulls(self, question: Question, asked: list[int]) -> Answers:
+        reference: ReferenceModels = question.known["reference"]
         pilots = self.pilots(reference.rows, _learner(reference))
         if isinstance(pilots, MomentSources):
-            answer = pilots.joint_models(question.message)
+            answer = pilots.joint_models(**question.message.sent)
             yield np.arange(len(self.names)), question.judge(answer)
             return
         if self.mode.shares_rows:
@@ -199,14 +192,14 @@ class FlowerEngine:
         penalty = self._penalty(_learner(reference))
         first = quadratic_joint_models(reference, pilots.near(k), penalty)
         # Once more, around each site's own joint model: that is where it matters.
-        own = first.models.reshape(len(self.names), -1, *first.models.shape[1:]).mean(axis=1)
+        own = np.moveaxis(first["joint_models"].mean(axis=0), -1, 0)
         found = self.session.ask(
-            {name: [DerivativesMessage(own[[i]])] for i, name in enumerate(self.names)}
+            {name: [ask_derivatives(own[[i]])] for i, name in enumerate(self.names)}
         )
         for i, name in enumerate(self.names):
             around = QuadraticSources(
                 own[[i]],
-                found[name][0],
+                derivatives_in(found[name]),
                 self.sizes[[i]],
                 self.row_counts[[i]],
                 self.n_classes,
@@ -215,43 +208,40 @@ class FlowerEngine:
             yield np.array([i]), question.judge(answer)
 
     def _claimed_pulls(
-        self, question: PullQuestion, pilots: QuadraticSources, asked: list[int]
-    ) -> Iterator[tuple[IntArray, Any]]:
+        self, question: Question, pilots: QuadraticSources, asked: list[int]
+    ) -> Answers:
         """Judge joint models that sites have found, if they go with their derivatives."""
-        reference = question.reference
-        message = self._shown(question)
+        reference: ReferenceModels = question.known["reference"]
+        message = self._shown(question.message)
+        most = message.sent["size"]
         answers = [answer for (answer,) in self._send([message], asked)]
         if self.guards:
-            weights, wrong = self._shown_weights(question), {}
+            weights, wrong = self._shown_weights(question.message), {}
             penalty = self._penalty(_learner(reference))
             for i, answer in zip(asked, answers, strict=True):
-                size = min(float(self._claimed(i)[0]), message.size)
+                size = min(float(self._claimed(i)[0]), most)
                 noise = float(self.noise[i])
-                off = misjoined(
-                    answer.models, pilots.some([i]), reference, weights, size, penalty, noise
-                )
+                models = answer["joint_models"][..., 0]
+                off = misjoined(models, pilots.some([i]), reference, weights, size, penalty, noise)
                 if off > JOINED:
                     wrong[self.names[i]] = MISJOINED.format(ratio=off)
             self.session.leave_out(wrong)
         for i, answer in zip(asked, answers, strict=True):
-            sizes = np.minimum(self.sizes[[i]], message.size)
-            yield np.array([i]), question.judge(replace(answer, sizes=sizes))
+            sizes = np.minimum(self.sizes[[i]], most)
+            yield np.array([i]), question.judge({**answer, "sizes": sizes})
 
-    def _shown(self, question: PullQuestion) -> PullMessage:
+    def _shown(self, message: Message) -> Message:
         """Return the message with the rows of the reference that may be shown."""
         if self.show_rows is None:
-            return question.message
-        shared = question.message.shared
+            return message
         shown = slice(0, self.show_rows)
-        weights = self._shown_weights(question)[shown]
-        return replace(
-            question.message,
-            shared=replace(shared, X=shared.X[shown], y=shared.y[shown], weights=weights),
-        )
+        weights = self._shown_weights(message)[shown]
+        some = {"X": message.sent["X"][shown], "y": message.sent["y"][shown], "weights": weights}
+        return replace(message, sent={**message.sent, **some})
 
-    def _shown_weights(self, question: PullQuestion) -> FloatArray:
+    def _shown_weights(self, message: Message) -> FloatArray:
         """Weights of the reference's rows in joint models; those shown stand for the others."""
-        weights = question.message.shared.weights
+        weights: FloatArray = message.sent["weights"]
         if self.show_rows is None:
             return weights
         kept = weights.copy()
@@ -262,55 +252,64 @@ class FlowerEngine:
 
     def _claimed(self, site: int) -> FloatArray:
         """Rows that a site says it has."""
-        return self.session.described[self.names[site]].sizes
+        sizes: FloatArray = self.session.described[self.names[site]]["sizes"]
+        return sizes
 
-    def _separate(
-        self, question: PlugInQuestion, asked: list[int]
-    ) -> Iterator[tuple[IntArray, Any]]:
+    def _separate(self, question: Question, asked: list[int]) -> Answers:
         """Find the plug-in discrepancy by gradients at hypotheses, then ask for the losses."""
         if self.mode.shares_rows:
-            yield from self._plainly(question, question.message, asked)
+            yield from self._plainly(question, asked)
             return
         names = [self.names[i] for i in asked]
 
         def gradients(models: list[FloatArray]) -> list[FloatArray]:
             found = self.session.ask(
-                {n: [SquareGradientsMessage(m)] for n, m in zip(names, models, strict=True)}
+                {
+                    name: [Message(answer_square_gradients, {"models": of_site})]
+                    for name, of_site in zip(names, models, strict=True)
+                }
             )
-            return [found[name][0].gradients[0] for name in names]
+            return [found[name][0]["gradients"][..., 0] for name in names]
 
-        models = find_by_gradients(question.message, self.n_classes, len(asked), gradients)
+        sent = dict(question.message.sent)
+        moments = Moments(sent.pop("gram"), sent.pop("cross"), sent.pop("square"))
+        models = find_by_gradients(
+            moments, **sent, n_classes=self.n_classes, n_sources=len(asked), ask=gradients
+        )
         # In the same round, what training will want next.
         assert self._family is not None
-        then = self._pilot_message(question.reference, self._family)
+        then = self._pilot_message(
+            ReferenceRows.of(replace(self._probe, reference=0)), self._family
+        )
         losses = self.session.ask(
-            {n: [LossesMessage(m), then] for n, m in zip(names, models, strict=True)}
+            {
+                name: [Message(answer_losses, {"models": of_site}), then]
+                for name, of_site in zip(names, models, strict=True)
+            }
         )
         if self.guards and not self.n_classes:
             self._check_losses(asked, models, losses)
         for i, name, of_site in zip(asked, names, models, strict=True):
-            yield np.array([i]), question.judge(PlugInAnswer(of_site[None], losses[name][0]))
+            answer = {"models": of_site[..., None], **losses[name][0]}
+            yield np.array([i]), question.judge(answer)
 
     def _check_losses(
-        self, asked: list[int], models: list[FloatArray], losses: dict[str, list[Any]]
+        self, asked: list[int], models: list[FloatArray], losses: dict[str, list[Arrays]]
     ) -> None:
         """Leave out whose losses are not those of its moments."""
         wrong = {}
         for i, of_site in zip(asked, models, strict=True):
             said, known = losses[self.names[i]]
-            why = false_losses(of_site, said.mean[0], known, float(self.noise[i]))
+            why = false_losses(
+                of_site, said["losses"][..., 0], moments_in([known]), float(self.noise[i])
+            )
             if why:
                 wrong[self.names[i]] = why
         self.session.leave_out(wrong)
 
-    def _as_counted(self, answer: Any, site: int) -> Any:
+    def _as_counted(self, answer: Arrays, site: int) -> Arrays:
         """Let a site count for the rows that it may count for, whatever it says."""
-        size = self.sizes[[site]]
-        if isinstance(answer, LocalAnswer):
-            return replace(answer, sizes=size)
-        if isinstance(answer, LookAnswer):
-            return replace(answer, local=replace(answer.local, sizes=size))
-        return answer
+        return {**answer, "sizes": self.sizes[[site]]} if "sizes" in answer else answer
 
     # -- training ----------------------------------------------------------------------------
 
@@ -320,16 +319,15 @@ class FlowerEngine:
         """All sites to second order around the reference's model under each setting."""
         if self._pilots is None:
             message = self._pilot_message(reference, family)
-            answers = self._send([message], range(len(self.names)))
-            known = _joined([answer for (answer,) in answers])
+            answers = [answer for (answer,) in self._send([message], range(len(self.names)))]
             if self.guards:
-                self._leave_out_copies(message, known)
-            if isinstance(known, Moments):
-                self._pilots = MomentSources(known, self.sizes, self.row_counts)
+                self._leave_out_copies(message, answers)
+            about = self.sizes, self.row_counts
+            if self.n_classes:
+                known, points = derivatives_in(answers), message.sent["points"]
+                self._pilots = QuadraticSources(points, known, *about, self.n_classes)
             else:
-                self._pilots = QuadraticSources(
-                    message.points, known, self.sizes, self.row_counts, self.n_classes
-                )
+                self._pilots = MomentSources(moments_in(answers), *about)
         return self._pilots
 
     def derivatives(self, points: FloatArray) -> Derivatives:
@@ -342,8 +340,8 @@ class FlowerEngine:
         asked = points
         if checked and isinstance(before, QuadraticSources):  # a question asked before is repeated
             asked = np.concatenate([points, before.points[:1]])
-        answers = self._send([DerivativesMessage(asked)], range(len(self.names)))
-        known: Derivatives = _joined([answer for (answer,) in answers])
+        answers = self._send([ask_derivatives(asked)], range(len(self.names)))
+        known = derivatives_in([answer for (answer,) in answers])
         if not checked or not isinstance(before, QuadraticSources):
             return known
         n = len(points)
@@ -365,33 +363,36 @@ class FlowerEngine:
         """Say how many rounds are coming."""
         self.session.expect(rounds)
 
-    def _leave_out_copies(self, message: Any, known: Derivatives | Moments) -> None:
+    def _leave_out_copies(self, message: Message, answers: list[Arrays]) -> None:
         claimed = np.concatenate([self._claimed(i) for i in range(len(self.names))])
-        if isinstance(known, Moments):
-            own = message.answer(self._probe, ["probe"])
-            found = copies_by_moments(self.names, known, claimed, self._probe, own)
+        about = claimed, self._probe
+        if self.n_classes:
+            first = message.sent["points"][0]
+            found = copies(self.names, derivatives_in(answers), *about, first)
         else:
-            found = copies(self.names, known, claimed, self._probe, message.points[0])
+            own = moments_in([message.answer(self._probe, ["probe"])])
+            found = copies_by_moments(self.names, moments_in(answers), *about, own)
         self.session.leave_out(found)
 
     def gradients(self, points: FloatArray) -> FloatArray:
         """Ask all sites for gradients at some models, (n_sources, n_points, ...)."""
-        answers = self._send([GradientsMessage(points)], range(len(self.names)))
-        return np.concatenate([answer.gradients for (answer,) in answers])
+        message = Message(answer_gradients, {"points": points})
+        answers = self._send([message], range(len(self.names)))
+        return np.stack([answer["gradients"][..., 0] for (answer,) in answers])
 
-    def _pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Any:
+    def _pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Message:
         key = id(family)
         if key not in self._pilot_messages:
             self._pilot_messages[key] = self._new_pilot_message(reference, family)
         return self._pilot_messages[key]
 
     @cached_property
-    def _pilot_messages(self) -> dict[int, Any]:
+    def _pilot_messages(self) -> dict[int, Message]:
         return {}
 
-    def _new_pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Any:
+    def _new_pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Message:
         if not self.n_classes:
-            return MomentsMessage(0)
+            return Message(answer_moments, {})
         settings = family.settings
         weights = np.repeat((reference.size * reference.shares)[:, None], len(settings), axis=1)
         points = np.asarray(
@@ -405,7 +406,7 @@ class FlowerEngine:
                     outputs=outputs, features=features, entries=entries, most=MOST_CURVATURE
                 )
             )
-        return DerivativesMessage(points)
+        return ask_derivatives(points)
 
     def _penalty(self, family: Any) -> FloatArray:
         n_features = self.pilots_points.shape[2]
@@ -424,15 +425,9 @@ def _learner(reference: ReferenceModels) -> LinearFamily:
     return learner
 
 
-def _joined(answers: Sequence[Any]) -> Any:
-    """Put answers of single sources behind each other, along their first axis."""
-    first = answers[0]
-    names = list(vars(first))
-    return type(first)(*(np.concatenate([getattr(a, name) for a in answers]) for name in names))
-
-
-def _without_rows(message: FeatureMessage) -> FeatureMessage:
+def _without_rows(sent: dict[str, Any]) -> dict[str, Any]:
     """Replace the reference's rows by others with the same second moments."""
-    moments = (message.X * message.shares[:, None]).T @ message.X
+    X = sent["X"]
+    moments = (X * sent["shares"][:, None]).T @ X
     rows = rows_of_moments(np.asarray(moments, dtype=np.float64))
-    return replace(message, X=rows, shares=np.full(len(rows), 1.0 / len(rows)))
+    return {**sent, "X": rows, "shares": np.full(len(rows), 1.0 / len(rows))}

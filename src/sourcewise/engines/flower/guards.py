@@ -12,23 +12,18 @@ reference's.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray
-from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementMessage
-from sourcewise.core.discrepancy.features import FeatureAnswer, FeatureMessage
-from sourcewise.core.discrepancy.local import Sample
-from sourcewise.core.discrepancy.local_exchange import LocalAnswer
 from sourcewise.core.discrepancy.moments import Moments
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
-from sourcewise.core.discrepancy.separation import LossMoments
+from sourcewise.core.engine import Arrays, Message
 from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources
 from sourcewise.core.source_weights import GivenWeights
-from sourcewise.engines.flower.wire import BadMessage, field_names, is_record
+from sourcewise.engines.flower.wire import BadMessage
 
 CONTRADICTION = (
     "what it says in training contradicts what it said before ({ratio:.1f} times what its own "
@@ -59,114 +54,96 @@ NOISE_FLOOR = 1e-3  # of a gradient, below which a change cannot be told from ro
 
 INFINITE = float("inf")
 Range = tuple[Any, Any]
-RANGES: dict[type, dict[str, Range]] = {
-    LocalAnswer: {
-        "sizes": (0.0, INFINITE),
-        "means": (0.0, 1.0),
-        "squares": (0.0, 1.0),
-        "cubes": (0.0, 1.0),
-        "variance_under": (0.0, 1.0),
-        "variance_own": (0.0, 1.0),
-        "own": (0.0, 1.0),
-        "masses": (0.0, 1.0),
-    },
-    Sample: {"mean": (0.0, 1.0), "square": (0.0, INFINITE), "size": (1.0, INFINITE)},
-    AgreementAnswer: {"variances": (0.0, INFINITE), "errors": (0.0, INFINITE)},
-    FeatureAnswer: {
-        "concentration": (0.0, 1.0),
-        "own": (0.0, INFINITE),
-        "cross": (0.0, INFINITE),
-    },
-    LossMoments: {"mean": (0.0, INFINITE), "variance": (0.0, INFINITE)},
-    Moments: {"square": (0.0, INFINITE)},
+# Of arrays by their name in an answer.
+RANGES: dict[str, Range] = {
+    "sizes": (0.0, INFINITE),
+    "means": (0.0, 1.0),
+    "squares": (0.0, 1.0),
+    "cubes": (0.0, 1.0),
+    "variance_under": (0.0, 1.0),
+    "variance_own": (0.0, 1.0),
+    "own_means": (0.0, 1.0),
+    "own_masses": (0.0, 1.0),
+    "prediction_variances": (0.0, INFINITE),
+    "agreement_errors": (0.0, INFINITE),
+    "concentration": (0.0, 1.0),
+    "feature_norms": (0.0, INFINITE),
+    "feature_products": (0.0, INFINITE),
+    "losses": (0.0, INFINITE),
+    "loss_variances": (0.0, INFINITE),
+    "square": (0.0, INFINITE),
 }
+# Mean, square, cube and size of a sample of losses, as far as they are limited.
+OF_SAMPLE = ((0.0, 0.0, -INFINITE, 1.0), (1.0, INFINITE, INFINITE, INFINITE))
+CURVATURES = ("hessians", "gram")
 UNBIASED = 3.0  # most that an unbiased variance is more than one around the rows' own mean
 SLACK = 1e-3  # of a range, for rows in single precision
 
 
-def check_ranges(answer: Any, message: Any = None, longest: float = INFINITE) -> None:
+def check_ranges(answer: Arrays, message: Message | None, longest: float = INFINITE) -> None:
     """Refuse numbers that no rows could have led to.
 
     Parameters
     ----------
-    answer : dataclass
-    message : dataclass, optional
+    answer : dict
+    message : Message, optional
         What was asked.
     longest : float
         Squared length that no mapped row exceeds.
     """
-    for part, asked in _parts(answer, message):
-        for name, (low, high) in _ranges_of(part, asked, longest):
-            values = np.asarray(getattr(part, name))
-            slack = ROUNDING + SLACK * np.abs(np.where(np.isfinite(high), high, 0.0))
-            out = (values < low - slack) | (values > high + slack)
-            if out.any():
-                raise BadMessage(OUT_OF_RANGE.format(name=repr(name), value=values[out].flat[0]))
-        for matrices in _curvatures(part):
-            _check_curvature(matrices)
+    for name, (low, high) in _ranges_of(answer, message, longest):
+        values = answer[name]
+        slack = ROUNDING + SLACK * np.abs(np.where(np.isfinite(high), high, 0.0))
+        out = (values < low - slack) | (values > high + slack)
+        if out.any():
+            raise BadMessage(OUT_OF_RANGE.format(name=repr(name), value=values[out].flat[0]))
+    for name in CURVATURES:
+        if name in answer:
+            _check_curvature(answer[name])
 
 
-def into_range(answer: Any, message: Any = None, longest: float = INFINITE) -> Any:
+def into_range(answer: Arrays, message: Message | None, longest: float = INFINITE) -> Arrays:
     """Bring what noise has moved back to where such numbers can be."""
-    if not is_record(answer):
-        return answer
-    found: Any = answer
-    for name in field_names(type(answer)):
-        value = getattr(answer, name)
-        if is_record(value):
-            asked = getattr(message, name, None)
-            found = _with(found, name, into_range(value, asked, longest))
+    found = dict(answer)
     for _ in range(2):  # what one number allows another depends on where it has been brought
         for name, (low, high) in _ranges_of(found, message, longest):
-            found = _with(found, name, np.clip(getattr(found, name), low, high))
-    if isinstance(found, Derivatives):
-        found = replace(found, hessians=_nearest_curvature(found.hessians))
-    if isinstance(found, Moments):
-        found = replace(found, gram=_nearest_curvature(found.gram))
+            found[name] = np.clip(found[name], low, high)
+    for name in CURVATURES:
+        if name in found:
+            found[name] = _nearest_curvature(found[name])
     return found
 
 
-def _with(record: Any, name: str, value: Any) -> Any:
-    if is_dataclass(record) and not isinstance(record, type):
-        return replace(record, **{name: value})
-    return record._replace(**{name: value})
-
-
-def _parts(answer: Any, message: Any) -> list[tuple[Any, Any]]:
-    """Return the answer and all the records that it is made of, with what was asked."""
-    if not is_record(answer):
-        return []
-    found = [(answer, message)]
-    for name in field_names(type(answer)):
-        found += _parts(getattr(answer, name), getattr(message, name, None))
-    return found
-
-
-def _ranges_of(part: Any, asked: Any, longest: float) -> list[tuple[str, Range]]:
-    found = list(RANGES.get(type(part), {}).items())
-    if isinstance(part, AgreementAnswer) and isinstance(asked, AgreementMessage):
-        found += _agreement_ranges(part, asked)
-    if isinstance(part, FeatureAnswer) and isinstance(asked, FeatureMessage):
-        found += _feature_ranges(part, asked, longest)
-    if isinstance(part, Moments):  # by Cauchy and Schwarz again
-        lengths = np.maximum(np.diagonal(part.gram, axis1=1, axis2=2), 0.0)
-        reach = np.sqrt(lengths[:, :, None] * np.maximum(part.square, 0.0)[:, None, :])
+def _ranges_of(answer: Arrays, message: Message | None, longest: float) -> list[tuple[str, Range]]:
+    found = [(name, RANGES[name]) for name in answer if name in RANGES]
+    sent = {} if message is None else message.sent
+    if "own_moments" in answer:
+        found.append(("own_moments", tuple(np.array(OF_SAMPLE)[:, :, None, None])))
+    if "agreements" in answer and "farthest" in sent:
+        found += _agreement_ranges(answer, sent)
+    if "feature_norms" in answer and "shares" in sent:
+        found += _feature_ranges(answer, sent, longest)
+    if "gram" in answer:  # by Cauchy and Schwarz again
+        lengths = np.maximum(np.einsum("ddi->di", answer["gram"]), 0.0)
+        reach = np.sqrt(lengths[:, None] * np.maximum(answer["square"], 0.0)[None])
         found.append(("cross", (-reach, reach)))
     return found
 
 
-def _agreement_ranges(part: AgreementAnswer, asked: AgreementMessage) -> list[tuple[str, Range]]:
+def _agreement_ranges(answer: Arrays, sent: dict[str, Any]) -> list[tuple[str, Range]]:
     """By Cauchy and Schwarz: a covariance is within the product of the standard deviations."""
-    most = UNBIASED * (1.0 if asked.n_classes else asked.farthest**2)  # variance of the outcomes
     found: list[tuple[str, Range]] = []
-    if asked.n_classes:  # probabilities and indicators of the classes
-        found = [("variances", (0.0, UNBIASED)), ("errors", (0.0, UNBIASED))]
-    reach = np.sqrt(most * np.maximum(part.variances, 0.0))
-    return [*found, ("values", (-reach, reach))]
+    most = UNBIASED  # variance of the outcomes
+    if sent["n_classes"]:  # probabilities and indicators of the classes
+        found = [(name, (0.0, most)) for name in ("prediction_variances", "agreement_errors")]
+    else:
+        most *= sent["farthest"] ** 2
+    reach = np.sqrt(most * np.maximum(answer["prediction_variances"], 0.0))
+    return [*found, ("agreements", (-reach, reach))]
 
 
 def _feature_ranges(
-    part: FeatureAnswer, asked: FeatureMessage, longest: float
+    answer: Arrays, sent: dict[str, Any], longest: float
 ) -> list[tuple[str, Range]]:
     r"""Bound the norm of a site's second moments and their product with the reference's.
 
@@ -178,31 +155,28 @@ def _feature_ranges(
               (1 - c) u \le (\operatorname{tr} G)^2
               \le \big(\langle G, T \rangle / \lambda_{\min}(T)\big)^2 .
     """
-    moments = np.asarray((asked.X * asked.shares[:, None]).T @ asked.X, dtype=np.float64)
+    X, norms = sent["X"], answer["feature_norms"]
+    concentration = np.clip(answer["concentration"], 0.0, 1.0)
+    moments = np.asarray((X * sent["shares"][:, None]).T @ X, dtype=np.float64)
     least = float(np.linalg.eigvalsh(moments)[0])
-    kept = np.clip(1.0 - part.concentration, 0.0, 1.0)
-    whole = kept * np.maximum(part.own, 0.0)
+    whole = (1.0 - concentration) * np.maximum(norms, 0.0)
     if np.isfinite(longest):
-        whole = whole + np.clip(part.concentration, 0.0, 1.0) * longest**2
+        whole = whole + concentration * longest**2
     else:
-        whole = np.full_like(part.own, INFINITE)
+        whole = np.full_like(norms, INFINITE)
     found: list[tuple[str, Range]] = [
-        ("cross", (0.0, np.sqrt(np.sum(moments**2) * whole))),
-        ("own", (0.0, longest**2 if np.isfinite(longest) else INFINITE)),
+        ("feature_products", (0.0, np.sqrt(np.sum(moments**2) * whole))),
+        ("feature_norms", (0.0, longest**2 if np.isfinite(longest) else INFINITE)),
     ]
     if least > ROUNDING * np.abs(moments).max():
-        trace = np.maximum(part.cross, 0.0) / least
-        found.append(("own", (0.0, trace**2 / np.maximum(kept, ROUNDING))))
+        trace = np.maximum(answer["feature_products"], 0.0) / least
+        most = trace**2 / np.maximum(1.0 - concentration, ROUNDING)
+        found.append(("feature_norms", (0.0, most)))
     return found
 
 
-def _curvatures(part: Any) -> list[FloatArray]:
-    if isinstance(part, Derivatives):
-        return [part.hessians]
-    return [part.gram] if isinstance(part, Moments) else []
-
-
-def _check_curvature(matrices: FloatArray) -> None:
+def _check_curvature(curvature: FloatArray) -> None:
+    matrices = np.moveaxis(curvature, -1, 0)
     if matrices.size == 0:
         return
     scale = np.abs(matrices).max()
@@ -213,10 +187,11 @@ def _check_curvature(matrices: FloatArray) -> None:
         raise BadMessage(NOT_CONVEX)
 
 
-def _nearest_curvature(matrices: FloatArray) -> FloatArray:
+def _nearest_curvature(curvature: FloatArray) -> FloatArray:
+    matrices = np.moveaxis(curvature, -1, 0)
     values, vectors = np.linalg.eigh(0.5 * (matrices + matrices.swapaxes(-1, -2)))
     kept = vectors * np.maximum(values, 0.0)[..., None, :]
-    return np.asarray(kept @ vectors.swapaxes(-1, -2))
+    return np.moveaxis(kept @ vectors.swapaxes(-1, -2), 0, -1)
 
 
 # -- one answer against others -------------------------------------------------------------------

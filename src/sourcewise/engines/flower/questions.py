@@ -5,228 +5,111 @@ A question is known by a short name, which is what a data owner allows or refuse
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from sourcewise.core.data import FloatArray, SourceData
-from sourcewise.core.discrepancy.agreement import AgreementAnswer, AgreementMessage
-from sourcewise.core.discrepancy.combined import LookAnswer, LookMessage
-from sourcewise.core.discrepancy.cross_fit import CrossFitAnswer, CrossFitMessage, FoldSums
-from sourcewise.core.discrepancy.features import FeatureAnswer, FeatureMessage
-from sourcewise.core.discrepancy.local import Sample
-from sourcewise.core.discrepancy.local_exchange import LocalAnswer, LocalMessage
+from sourcewise.core.discrepancy.findings import concat_findings
+from sourcewise.core.discrepancy.methods import ANSWERED_BY
 from sourcewise.core.discrepancy.moments import Moments, concat_moments, moments_of, source_rows
-from sourcewise.core.discrepancy.plug_in import PlugInAnswer, PlugInMessage
-from sourcewise.core.discrepancy.pull import PullAnswer, PullMessage
-from sourcewise.core.discrepancy.separation import LossMoments, model_losses
-from sourcewise.core.family import SharedRows
+from sourcewise.core.discrepancy.plug_in import losses_of_models
+from sourcewise.core.engine import Arrays, Message
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import BoundedLoss
 from sourcewise.core.quadratic_sources import Derivatives, derivatives
 from sourcewise.core.ridge import RidgeFamily
 
 
-@dataclass(frozen=True)
-class Description:
-    """How many rows a source has, and what its owner adds to answers.
+def describe(sources: SourceData, names: Sequence[Any]) -> Arrays:
+    """Count rows, after the rules have been applied to them, and what they are worth.
 
-    Attributes
-    ----------
-    rows, sizes : arrays of shape (n_sources,)
-        Rows, and how many they are worth.
-    noise : array of shape (n_sources,)
-        Standard deviation of the noise on every number.
+    The site adds to the answer the standard deviation of the noise on every number of others.
     """
-
-    rows: FloatArray
-    sizes: FloatArray
-    noise: FloatArray
+    rows = sources.row_counts.astype(np.float64)
+    return {"rows": rows, "sizes": sources.sizes, "noise": np.zeros(len(rows))}
 
 
-@dataclass(frozen=True)
-class DescribeMessage:
-    """Asks for the number of rows, after the rules have been applied to them."""
+def answer_derivatives(sources: SourceData, names: Sequence[Any], *, points: FloatArray) -> Arrays:
+    """Tell gradients and curvature of the mean loss at models (n_points, n_outputs, n_features).
 
-    rows_beside: ClassVar[int] = 0
-
-    n_classes: int
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> Description:
-        """Count."""
-        rows = sources.row_counts.astype(np.float64)
-        return Description(rows, sources.sizes, np.zeros(len(rows)))
-
-
-@dataclass(frozen=True)
-class DerivativesMessage:
-    """Asks for gradients and curvature of the mean loss at some models.
-
-    Attributes
-    ----------
-    points : array of shape (n_points, n_outputs, n_features)
+    See `Derivatives`, but that sources are last here.
     """
-
-    rows_beside: ClassVar[int] = 0
-
-    points: FloatArray
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> Derivatives:
-        """Answer for some sources."""
-        return derivatives(sources, self.points)
+    found = derivatives(sources, points)
+    return {name: np.moveaxis(array, 0, -1) for name, array in vars(found).items()}
 
 
-@dataclass(frozen=True)
-class GradientsAnswer:
-    """Gradients alone, as in :class:`sourcewise.core.quadratic_sources.Derivatives`."""
-
-    gradients: FloatArray
-
-
-@dataclass(frozen=True)
-class GradientsMessage:
-    """Asks for gradients of the mean loss at some models.
-
-    Attributes
-    ----------
-    points : array of shape (n_points, n_outputs, n_features)
-    """
-
-    rows_beside: ClassVar[int] = 0
-
-    points: FloatArray
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> GradientsAnswer:
-        """Answer for some sources."""
-        return GradientsAnswer(derivatives(sources, self.points, curvature=False).gradients)
+def answer_gradients(sources: SourceData, names: Sequence[Any], *, points: FloatArray) -> Arrays:
+    """Tell the gradients alone."""
+    gradients = derivatives(sources, points, curvature=False).gradients
+    return {"gradients": np.moveaxis(gradients, 0, -1)}
 
 
-@dataclass(frozen=True)
-class MomentsMessage:
-    """Asks for second moments of the features and the target: all that a regression needs."""
-
-    rows_beside: ClassVar[int] = 0
-
-    n_classes: int
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> Moments:
-        """Answer for some sources."""
-        parts = [moments_of(source_rows(sources, i)) for i in range(sources.n_sources)]
-        return concat_moments(parts)
+def answer_moments(sources: SourceData, names: Sequence[Any]) -> Arrays:
+    """Tell second moments of the features and the target: all that a regression needs."""
+    each = [moments_of(source_rows(sources, i)) for i in range(sources.n_sources)]
+    return {name: np.moveaxis(array, 0, -1) for name, array in vars(concat_moments(each)).items()}
 
 
-@dataclass(frozen=True)
-class SquareGradients:
-    """Gradients of the mean squared loss, (n_sources, n_models, n_targets, n_features)."""
-
-    gradients: FloatArray
-
-
-@dataclass(frozen=True)
-class SquareGradientsMessage:
-    r"""Asks for the gradient of the mean squared loss at hypotheses, for the plug-in discrepancy.
+def answer_square_gradients(
+    sources: SourceData, names: Sequence[Any], *, models: FloatArray
+) -> Arrays:
+    r"""Tell gradients of the mean squared loss at models (n_models, n_features).
 
     .. math:: \nabla \tfrac12 \sum_j s_j (x_j^\top w - t_j)^2 = G_i w - b_i
 
-    Attributes
-    ----------
-    models : array of shape (n_models, n_features)
+    One for each model and target, (n_models, n_targets, n_features, n_sources), for the plug-in
+    discrepancy.
     """
-
-    rows_beside: ClassVar[int] = 0
-
-    models: FloatArray
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> SquareGradients:
-        """Answer for some sources, one gradient for each model and target."""
-        found = []
-        for i in range(sources.n_sources):
-            rows = source_rows(sources, i)
-            off = (rows.X @ self.models.T)[:, :, None] - rows.targets[:, None, :]
-            found.append(np.einsum("n,nmt,nd->mtd", rows.shares, off, rows.X, optimize=True))
-        return SquareGradients(np.stack(found))
+    found = []
+    for i in range(sources.n_sources):
+        rows = source_rows(sources, i)
+        off = (rows.X @ models.T)[:, :, None] - rows.targets[:, None, :]
+        found.append(np.einsum("n,nmt,nd->mtd", rows.shares, off, rows.X, optimize=True))
+    return {"gradients": np.stack(found, axis=-1)}
 
 
-@dataclass(frozen=True)
-class LossesMessage:
-    """Asks for the losses of the models that gradient queries have found.
-
-    Attributes
-    ----------
-    models : array of shape (n_sets, n_targets, n_features)
-    """
-
-    rows_beside: ClassVar[int] = 0
-
-    models: FloatArray
-
-    def answer(self, sources: SourceData, names: Sequence[Any]) -> LossMoments:
-        """Answer for some sources: (n_sources, n_sets, n_targets)."""
-        means, variances = [], []
-        for i in range(sources.n_sources):
-            rows = source_rows(sources, i)
-            losses = [
-                LossMoments.of(
-                    model_losses(rows.X, rows.targets, of_set, sources.n_classes), rows.shares
-                )
-                for of_set in self.models
-            ]
-            means.append([found.mean for found in losses])
-            variances.append([found.variance for found in losses])
-        return LossMoments(np.array(means), np.array(variances))
+def answer_losses(sources: SourceData, names: Sequence[Any], *, models: FloatArray) -> Arrays:
+    """Tell the losses of the models (n_sets, n_targets, n_features) that gradients have found."""
+    same = np.repeat(models[..., None], sources.n_sources, axis=-1)
+    return losses_of_models(sources, same)
 
 
-QUESTIONS: dict[str, Any] = {
-    "describe": DescribeMessage,
-    "look": LookMessage,
-    "local": LocalMessage,
-    "derivatives": DerivativesMessage,
-    "gradients": GradientsMessage,
-    "moments": MomentsMessage,
-    "square-gradients": SquareGradientsMessage,
-    "losses": LossesMessage,
-    "pull": PullMessage,
-    "plug-in": PlugInMessage,
-    "cross-fit": CrossFitMessage,
-}
-# Of which the reference's rows are a part, or could be had from it.
-WITH_REFERENCE_ROWS = ("pull",)
-
-# All that a message may be made of.
-TRAVELLERS: dict[str, Any] = {
-    cls.__name__: cls
-    for cls in (
-        *QUESTIONS.values(),
-        AgreementAnswer,
-        AgreementMessage,
-        BoundedLoss,
-        CrossFitAnswer,
-        Derivatives,
-        Description,
-        FeatureAnswer,
-        FeatureMessage,
-        FoldSums,
-        GradientsAnswer,
-        LocalAnswer,
-        LogisticFamily,
-        LookAnswer,
-        LossMoments,
-        Moments,
-        PlugInAnswer,
-        PullAnswer,
-        RidgeFamily,
-        Sample,
-        SharedRows,
-        SquareGradients,
-    )
+QUESTIONS: dict[str, Callable[..., Arrays]] = {
+    "describe": describe,
+    "derivatives": answer_derivatives,
+    "gradients": answer_gradients,
+    "moments": answer_moments,
+    "square-gradients": answer_square_gradients,
+    "losses": answer_losses,
+    **ANSWERED_BY,
 }
 
+# All that a message may hold besides arrays, numbers and texts.
+LEARNERS: dict[str, Any] = {cls.__name__: cls for cls in (BoundedLoss, LogisticFamily, RidgeFamily)}
 
-def name_of(message: Any) -> str:
+
+def name_of(message: Message) -> str:
     """Name of a question by its message."""
-    for name, cls in QUESTIONS.items():
-        if type(message) is cls:
-            return name
-    raise KeyError(type(message).__name__)
+    return next(n for n, answered_by in QUESTIONS.items() if answered_by is message.answered_by)
+
+
+def ask_derivatives(points: FloatArray) -> Message:
+    """Ask for gradients and curvature."""
+    return Message(answer_derivatives, {"points": points})
+
+
+def derivatives_in(answers: Sequence[Arrays]) -> Derivatives:
+    """Read the answers of several sites."""
+    return Derivatives(**_sources_first(answers))
+
+
+def moments_in(answers: Sequence[Arrays]) -> Moments:
+    """Read the answers of several sites."""
+    return Moments(**_sources_first(answers))
+
+
+def _sources_first(answers: Sequence[Arrays]) -> Arrays:
+    together = concat_findings(answers).items()
+    return {name: np.ascontiguousarray(np.moveaxis(array, -1, 0)) for name, array in together}

@@ -11,12 +11,12 @@ import numpy as np
 from flwr.app import RecordDict
 
 from sourcewise.core.data import SourceData
-from sourcewise.core.engine import SourcesChanged
+from sourcewise.core.engine import Arrays, Message, SourcesChanged
 from sourcewise.engines.flower import wire
 from sourcewise.engines.flower.carriers import Carrier
 from sourcewise.engines.flower.client import REFUSALS, REFUSED, SETUP, SITE
 from sourcewise.engines.flower.guards import check_ranges
-from sourcewise.engines.flower.questions import TRAVELLERS, DescribeMessage, Description, name_of
+from sourcewise.engines.flower.questions import LEARNERS, describe, name_of
 from sourcewise.engines.flower.setup import Setup
 
 OTHER_NAME = "it calls itself {found!r} now"
@@ -86,7 +86,7 @@ class Session:
         self.carrier, self.timeout, self.least_sites = carrier, timeout, least_sites
         self.on_round = on_round
         self.node_of: dict[str, int] = {}
-        self.described: dict[str, Description] = {}
+        self.described: dict[str, Arrays] = {}
         self.left_out: dict[str, str] = {}
         self.rounds: list[Round] = []
         self._nodes: list[int] = []
@@ -94,7 +94,7 @@ class Session:
         self._setup: dict[str, Any] = {}
         self._probe: SourceData | None = None
         self._longest = float("inf")
-        self._like: dict[int, tuple[Any, Any]] = {}
+        self._like: dict[int, tuple[Message, Arrays]] = {}
 
     @property
     def names(self) -> list[str]:
@@ -115,7 +115,7 @@ class Session:
         nodes = self._nodes = list(self.carrier.nodes())
         if not nodes:
             raise ValueError(NO_SITES)
-        message = DescribeMessage(probe.n_classes)
+        message = Message(describe, {})
         replies = self._exchange({node: [message] for node in nodes})
         self.node_of, self.described = {}, {}
         found: dict[str, list[int]] = {}
@@ -125,8 +125,8 @@ class Session:
             self.node_of[name] = mine[0]
             why = _not_a_name(name, mine, replies, reference)
             answer = why or self._read(replies[mine[0]], [message], None)[0]
-            if isinstance(answer, Description) and not _sound_counts(answer):
-                answer = BAD_COUNT.format(rows=float(answer.rows[0]))
+            if isinstance(answer, dict) and not _sound_counts(answer):
+                answer = BAD_COUNT.format(rows=float(answer["rows"][0]))
             if isinstance(answer, str):
                 self.left_out.setdefault(name, answer)
             else:
@@ -144,7 +144,7 @@ class Session:
 
     # -- questions ---------------------------------------------------------------------------
 
-    def ask(self, asked: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+    def ask(self, asked: Mapping[str, Sequence[Message]]) -> dict[str, list[Arrays]]:
         """Ask sites by name, each its own messages; what is known already is not asked again.
 
         Sites that fail are left out, and `SourcesChanged` is raised once all others have answered.
@@ -202,14 +202,14 @@ class Session:
 
     # -- messages ----------------------------------------------------------------------------
 
-    def _exchange(self, messages: Mapping[int, Sequence[Any]]) -> dict[int, RecordDict | str]:
+    def _exchange(self, messages: Mapping[int, Sequence[Message]]) -> dict[int, RecordDict | str]:
         contents = {}
         packed: dict[int, dict[str, Any]] = {}
         for node, asked in messages.items():
             content = dict(self._setup)
             for message in asked:
                 if id(message) not in packed:  # most are the same for all
-                    packed[id(message)] = wire.pack(message, name_of(message))
+                    packed[id(message)] = wire.pack(message.sent, name_of(message))
                 content |= packed[id(message)]
             contents[node] = RecordDict(content)
         begin = time.monotonic()
@@ -227,13 +227,16 @@ class Session:
             self.on_round(made)
         return replies
 
-    def _read(self, reply: RecordDict | str, asked: Sequence[Any], name: str | None) -> list[Any]:
+    def _read(
+        self, reply: RecordDict | str, asked: Sequence[Message], name: str | None
+    ) -> list[Any]:
         """Return the answers to some questions; where there is none, the reason in words."""
         if isinstance(reply, str):
             return [reply] * len(asked)
         expected = [self._expected(message) for message in asked]
         try:
-            wire.check_bytes(reply, ROOM + 2 * sum(map(wire.n_bytes_of, expected)))
+            arrays = [array for answer in expected for array in answer.values()]
+            wire.check_bytes(reply, ROOM + 2 * sum(a.nbytes + 128 for a in arrays))
         except wire.BadMessage as error:
             return [BAD_ANSWER.format(why=error)] * len(asked)
         if name is not None and _name_in(reply) != name:
@@ -243,7 +246,7 @@ class Session:
             for m, like in zip(asked, expected, strict=True)
         ]
 
-    def _expected(self, message: Any) -> Any:
+    def _expected(self, message: Message) -> Arrays:
         """Return what an answer looks like: that of the reference's own rows."""
         key = id(message)
         if key not in self._like:
@@ -252,13 +255,13 @@ class Session:
         return self._like[key][1]
 
 
-def _read_one(reply: RecordDict, message: Any, expected: Any, longest: float) -> Any:
+def _read_one(reply: RecordDict, message: Message, expected: Arrays, longest: float) -> Any:
     question = name_of(message)
     try:
         refused = _refusal(reply, question)
         if refused is not None:
             return refused
-        answer = wire.unpack(reply, question, TRAVELLERS)
+        answer = wire.unpack(reply, question, LEARNERS)
         wire.check_like(answer, expected, question)
         check_ranges(answer, message, longest)
     except (wire.BadMessage, TypeError, AttributeError, KeyError) as error:
@@ -299,11 +302,11 @@ def _not_a_name(
     return NAME_TWICE if len(nodes) > 1 else None
 
 
-def _sound_counts(found: Description) -> bool:
-    rows, size = float(found.rows[0]), float(found.sizes[0])
+def _sound_counts(found: Arrays) -> bool:
+    rows, size = float(found["rows"][0]), float(found["sizes"][0])
     sound = rows >= 1.0 and rows == np.floor(rows) and 0.0 < size <= rows * (1.0 + 1e-9)
-    return sound and float(found.noise[0]) >= 0.0
+    return sound and float(found["noise"][0]) >= 0.0
 
 
-def _key(message: Any) -> str:
-    return wire.digest(wire.pack(message, name_of(message)))
+def _key(message: Message) -> str:
+    return wire.digest(wire.pack(message.sent, name_of(message)))

@@ -234,7 +234,7 @@ class FlowerSources:
         return counted_sizes(self._claimed(self.session.names), cap, float(len(self.y)))
 
     def _claimed(self, names: Sequence[str]) -> np.ndarray:
-        return np.array([float(self.session.described[name].sizes[0]) for name in names])
+        return np.array([float(self.session.described[name]["sizes"][0]) for name in names])
 
     def node_weights(self, model: Any) -> dict[int, float]:
         """Weights of the nodes under a model that was fitted to these sources.

@@ -1,16 +1,18 @@
-"""What travels: dataclasses of arrays and numbers as Flower's records, checked on receipt.
+"""What travels: arrays, numbers and texts by name as Flower's records, checked on receipt.
 
-Nothing is pickled. A message says which of our own dataclasses it is made of, out of a fixed list;
-arrays come as raw numbers whose shape has to agree with their length before anything is allocated.
+Nothing is pickled. A message may hold a learner or rules for rows, too: it says which of our own
+dataclasses they are, out of a fixed list. Arrays come as raw numbers whose shape has to agree with
+their length before anything is allocated.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import io
 import math
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
@@ -18,9 +20,10 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 ARRAYS, NUMBERS = "arrays", "numbers"
-CLASS, NOTHING, LENGTH = "/class", "/nothing", "/length"
+CLASS, NOTHING, LENGTH, NAMES = "/class", "/nothing", "/length", "/names"
 NUMERIC = "fiub"  # kinds of arrays that may travel
 HEADER = 4096  # bytes that the description of one array may take
+DEEPEST = 20  # levels of parts within parts
 
 NOT_A_NUMBER_ARRAY = "the array {name!r} does not hold plain numbers"
 WRONG_LENGTH = "the array {name!r} claims {claimed} bytes and has {found}"
@@ -28,7 +31,9 @@ TOO_MANY_BYTES = "the message has {found} bytes, more than the {most} that are a
 FIELD_MISSING = "the message has no {name!r}"
 FIELD_UNKNOWN = "the message has {name!r}, which nobody asked for"
 CLASS_UNKNOWN = "the message holds a {name!r}, which is not known here"
+TOO_DEEP = "the message has parts within parts, more than {most} times"
 WRONG_CLASS = "{name!r} is a {found}, not a {expected}"
+WRONG_NAMES = "{name!r} does not hold {expected}"
 WRONG_SHAPE = "{name!r} has the shape {found}, not {expected}"
 WRONG_KIND = "{name!r} holds {found}, not {expected}"
 NOT_FINITE = "{name!r} holds NaN or infinity"
@@ -50,7 +55,7 @@ class Parts:
 
 
 def pack(message: Any, name: str) -> dict[str, Any]:
-    """Turn a dataclass into two Flower records, under a name."""
+    """Turn a dataclass, or values by name, into two Flower records, under a name."""
     parts = Parts({}, {})
     _take_apart(message, "", parts)
     arrays = {path: Array(value) for path, value in parts.arrays.items()}
@@ -66,6 +71,10 @@ def _take_apart(value: Any, path: str, parts: Parts) -> None:
         parts.values[path + CLASS] = type(value).__name__
         for name in field_names(type(value)):
             _take_apart(getattr(value, name), f"{path}.{name}", parts)
+    elif isinstance(value, Mapping):
+        parts.values[path + NAMES] = " ".join(value)
+        for name, part in value.items():
+            _take_apart(part, f"{path}.{name}", parts)
     elif value is None:
         parts.values[path + NOTHING] = True
     elif isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
@@ -109,13 +118,6 @@ def n_bytes(content: RecordDict) -> int:
     return total
 
 
-def n_bytes_of(message: Any) -> int:
-    """Bytes of a dataclass's arrays."""
-    parts = Parts({}, {})
-    _take_apart(message, "", parts)
-    return sum(value.nbytes + 128 for value in parts.arrays.values())
-
-
 def check_bytes(content: RecordDict, most: float) -> None:
     """Refuse what is too large before any of it is looked at."""
     found = n_bytes(content)
@@ -124,7 +126,7 @@ def check_bytes(content: RecordDict, most: float) -> None:
 
 
 def unpack(content: RecordDict, name: str, known: Mapping[str, Any]) -> Any:
-    """Put a dataclass together; ``known`` are the classes that it may be made of, by name."""
+    """Put a message together; ``known`` are the classes that it may be made of, by name."""
     arrays = content.array_records.get(f"{name}.{ARRAYS}")
     numbers = content.config_records.get(f"{name}.{NUMBERS}")
     if arrays is None or numbers is None:
@@ -162,11 +164,18 @@ def read_array(array: Array, name: str) -> np.ndarray:
 def _put_together(path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
     if path in parts.arrays:
         return parts.arrays.pop(path)
+    if path.count(".") > DEEPEST:
+        raise BadMessage(TOO_DEEP.format(most=DEEPEST))
     if path + CLASS in parts.values:
         name = parts.values.pop(path + CLASS)
         if not isinstance(name, str) or name not in known:
             raise BadMessage(CLASS_UNKNOWN.format(name=str(name)[:80]))
         return _make(known[name], path, parts, known)
+    if path + NAMES in parts.values:
+        names = str(parts.values.pop(path + NAMES)).split()
+        if len(set(names)) != len(names):
+            raise BadMessage(FIELD_UNKNOWN.format(name=f"{path}{NAMES}"))
+        return {name: _put_together(f"{path}.{name}", parts, known) for name in names}
     if parts.values.pop(path + NOTHING, False):
         return None
     if path + LENGTH in parts.values:
@@ -186,6 +195,23 @@ def _make(cls: Any, path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
         value = _put_together(f"{path}.{name}", parts, known)
         values[name] = _checked(value, hints.get(name), f"{path}.{name}")
     return cls(**values)
+
+
+def wanted(function: Callable[..., Any]) -> list[str]:
+    """Return the names of a function's keywords: what a message has to bring."""
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+
+
+def given(function: Callable[..., Any], found: Any) -> dict[str, Any]:
+    """Return what a function's keywords get, if a message has them, each as it is annotated."""
+    if not isinstance(found, dict):
+        raise BadMessage(FIELD_MISSING.format(name=NAMES))
+    for name in sorted(set(wanted(function)) ^ set(found)):
+        wrong = FIELD_UNKNOWN if name in found else FIELD_MISSING
+        raise BadMessage(wrong.format(name=name[:80]))
+    hints = typing.get_type_hints(function)
+    return {name: _checked(value, hints[name], name) for name, value in found.items()}
 
 
 def _checked(value: Any, hint: Any, path: str) -> Any:
@@ -224,51 +250,18 @@ def digest(packed: Mapping[str, Any], *names: str) -> str:
 # -- compared with what is expected --------------------------------------------------------------
 
 
-def check_like(found: Any, expected: Any, name: str = "answer") -> None:
+def check_like(found: Any, expected: Any, name: str) -> None:
     """Refuse an answer that is not built as the expected one, or holds anything but numbers."""
-    if is_record(expected):
-        if type(found) is not type(expected):
-            raise BadMessage(
-                WRONG_CLASS.format(
-                    name=name, found=type(found).__name__, expected=type(expected).__name__
-                )
-            )
-        for field in field_names(type(expected)):
-            check_like(getattr(found, field), getattr(expected, field), f"{name}.{field}")
+    if isinstance(expected, dict):
+        if not isinstance(found, dict) or found.keys() != expected.keys():
+            raise BadMessage(WRONG_NAMES.format(name=name, expected=", ".join(expected)))
+        for part, value in expected.items():
+            check_like(found[part], value, f"{name}.{part}")
         return
-    if isinstance(expected, np.ndarray):
-        if not isinstance(found, np.ndarray) or found.shape != expected.shape:
-            shape = getattr(found, "shape", None)
-            raise BadMessage(WRONG_SHAPE.format(name=name, found=shape, expected=expected.shape))
-        if (found.dtype.kind == "f") != (expected.dtype.kind == "f"):
-            raise BadMessage(
-                WRONG_KIND.format(name=name, found=found.dtype, expected=expected.dtype)
-            )
-        if not np.isfinite(found).all():
-            raise BadMessage(NOT_FINITE.format(name=name))
-    elif type(found) is not type(expected):
-        raise BadMessage(
-            WRONG_CLASS.format(
-                name=name, found=type(found).__name__, expected=type(expected).__name__
-            )
-        )
-
-
-# -- arrays of a message, all at once ------------------------------------------------------------
-
-
-def map_arrays(message: Any, change: Any) -> Any:
-    """Return the same dataclass with its arrays changed; ``change`` takes and returns a dict."""
-    parts = Parts({}, {})
-    _take_apart(message, "", parts)
-    changed = Parts(change(parts.arrays), parts.values)
-    classes: dict[str, Any] = {}
-    _classes_of(message, classes)
-    return _put_together("", changed, classes)
-
-
-def _classes_of(value: Any, found: dict[str, Any]) -> None:
-    if is_record(value):
-        found[type(value).__name__] = type(value)
-        for name in field_names(type(value)):
-            _classes_of(getattr(value, name), found)
+    if not isinstance(found, np.ndarray) or found.shape != expected.shape:
+        shape = getattr(found, "shape", None)
+        raise BadMessage(WRONG_SHAPE.format(name=name, found=shape, expected=expected.shape))
+    if (found.dtype.kind == "f") != (expected.dtype.kind == "f"):
+        raise BadMessage(WRONG_KIND.format(name=name, found=found.dtype, expected=expected.dtype))
+    if not np.isfinite(found).all():
+        raise BadMessage(NOT_FINITE.format(name=name))
