@@ -16,7 +16,7 @@ LAYERS = (
     ("columns", "validation", "engines.memory", "report"),
     ("corruption", "estimators"),
     ("baselines", "datasets", "runs", "tables"),
-    ("archives", "loaded", "loaded_training", "persistence", "state"),
+    ("archives", "loaded", "persistence", "state"),
     ("sourcewise",),  # the names that users import
     ("engines", "experiments"),
     ("audit", "images"),

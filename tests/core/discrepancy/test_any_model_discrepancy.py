@@ -6,7 +6,7 @@ from made_up_sources import fit_reference, make
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.choices import DEFAULT
-from sourcewise.core.discrepancy.any_model import (
+from sourcewise.core.discrepancy.combined import (
     any_model_discrepancies,
     any_model_question,
     any_model_values,

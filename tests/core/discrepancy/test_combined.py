@@ -5,8 +5,8 @@ import pytest
 from made_up_sources import draw_folds, fit_reference, make
 
 from sourcewise.core.choices import DEFAULT as CHOICES
-from sourcewise.core.discrepancy.any_model import any_model_question
 from sourcewise.core.discrepancy.combined import (
+    any_model_question,
     combined_discrepancies,
     combined_values,
     find,

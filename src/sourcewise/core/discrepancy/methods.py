@@ -15,17 +15,15 @@ import numpy as np
 
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import FloatArray, ReferenceRows
-from sourcewise.core.discrepancy.any_model import (
+from sourcewise.core.discrepancy.combined import (
+    answer_look,
     any_model_discrepancies,
     any_model_question,
     any_model_values,
-    larger_of,
-)
-from sourcewise.core.discrepancy.combined import (
-    answer_look,
     combined_discrepancies,
     combined_values,
     find,
+    larger_of,
     random_labels_worth,
     unlimited_values,
 )
@@ -37,16 +35,18 @@ from sourcewise.core.discrepancy.cross_fit import (
 from sourcewise.core.discrepancy.findings import Findings, OnAnswer, concat_findings, gather
 from sourcewise.core.discrepancy.local import local_discrepancies, local_values
 from sourcewise.core.discrepancy.local_exchange import answer_local, local_question
-from sourcewise.core.discrepancy.own_span import own_span_question
-from sourcewise.core.discrepancy.permutation import Comparable, permutation_question
+from sourcewise.core.discrepancy.permutation import (
+    Comparable,
+    own_span_question,
+    permutation_question,
+)
 from sourcewise.core.discrepancy.plug_in import answer_plug_in, compare_plug_in, plug_in_question
 from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.discrepancy.pull import answer_pull
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
-from sourcewise.core.discrepancy.result import Discrepancies
+from sourcewise.core.discrepancy.result import Discrepancies, with_variation
 from sourcewise.core.discrepancy.separation import separation_discrepancies, separation_values
-from sourcewise.core.discrepancy.variation import with_variation
 from sourcewise.core.engine import Arrays, Engine, Question
 from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows, SourceData
-from sourcewise.core.discrepancy.findings import Findings
+from sourcewise.core.discrepancy.findings import Findings, concat_findings
 from sourcewise.core.discrepancy.moments import (
     SourceRows,
     counted_rows,
@@ -140,6 +140,39 @@ def answer_permuted(
         rng = source_generator(0, seed, name)
         found.append(permutation_p_value(statistic, rows.in_source, groups, n_permutations, rng))
     return {"p_values": np.array(found)}
+
+
+def own_span_question(
+    asking: Callable[..., Question], reference: ReferenceRows, options: dict[str, Any]
+) -> Question:
+    """Ask a linear discrepancy of sparse rows, each source in the span of its own rows.
+
+    And of the reference's. The separating models are combinations of the rows they are fitted to,
+    so that nothing is lost. But coordinates in a span mean something only where its rows are: the
+    reference's rows travel to the source, and both are compared there. ``asking`` makes the
+    question of the reference's rows in coordinates.
+    """
+    sent = {"asking": asking, "reference": reference, "options": options}
+    return Question(Message(answer_in_own_span, sent, len(reference.y)), as_answered, {})
+
+
+def answer_in_own_span(
+    sources: SourceData,
+    names: Sequence[Any],
+    *,
+    asking: Callable[..., Question],
+    reference: ReferenceRows,
+    options: dict[str, Any],
+) -> Arrays:
+    """Ask every source by itself, in coordinates."""
+    parts, n = [], len(reference.y)
+    for i, name in enumerate(names):
+        source = sources.some(i, i + 1)
+        space = RowSpace.of(stack_rows([reference.X, source.X]))
+        question = asking(reference.with_features(space.X[:n]), **options)
+        answer = question.message.answer(source.with_features(space.X[n:]), [name])
+        parts.append(question.judge(answer))
+    return concat_findings(parts)
 
 
 def ask_here(data: SourceData, question: Question, names: Sequence[Any] | None = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,3 +86,33 @@ class Discrepancies:
             np.concatenate([self.p_values, other.p_values]),
             self.witnesses + other.witnesses,
         )
+
+
+def jackknife_errors(without_fold: FloatArray, n_folds: int) -> FloatArray:
+    r"""Return standard errors from values without each fold, (n_repeats * n_folds, n_sources).
+
+    Other trusted rows would also have taught other models, for every source at once. Discrepancies
+    are known without each of :math:`k` validation folds, so that variability costs nothing to find:
+
+    .. math:: \frac1R \sum_{r=1}^R \frac{k - 1}{k}
+              \sum_{v=1}^k \big(d_i^{(rv)} - \bar d_i^{(r)}\big)^2
+
+    over :math:`R` repeats (the jackknife that leaves out groups; Shao and Tu 1995, section 2.3).
+    """
+    groups = without_fold.reshape(-1, n_folds, without_fold.shape[1])
+    off = groups - groups.mean(axis=1, keepdims=True)
+    squares = (n_folds - 1.0) / n_folds * np.sum(off**2, axis=1)
+    return np.asarray(np.sqrt(squares.mean(axis=0)))
+
+
+def with_variation(found: Discrepancies, without_fold: FloatArray, n_folds: int) -> Discrepancies:
+    """Return discrepancies whose standard errors count the models' variability as well.
+
+    With models held fixed, an error counts that other rows would have been judged; both count the
+    rows judged, so that the sum errs on the large side. Both are of the value before it is limited:
+    that a discrepancy is at its lower limit does not make it certain.
+    """
+    if not len(without_fold):
+        return found
+    errors = np.hypot(found.standard_errors, jackknife_errors(without_fold, n_folds))
+    return replace(found, standard_errors=errors)

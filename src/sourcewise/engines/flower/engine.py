@@ -16,13 +16,16 @@ from sourcewise.core.discrepancy.moments import Moments
 from sourcewise.core.discrepancy.permutation import answer_permuted
 from sourcewise.core.discrepancy.plug_in import answer_plug_in
 from sourcewise.core.discrepancy.plug_in_queries import find_by_gradients
-from sourcewise.core.discrepancy.pull import answer_pull, pull_question
-from sourcewise.core.discrepancy.quadratic_pull import quadratic_joint_models
+from sourcewise.core.discrepancy.pull import (
+    answer_pull,
+    pull_question,
+    quadratic_joint_models,
+)
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.family import LinearFamily
 from sourcewise.core.moment_sources import MomentSources, rows_of_moments
-from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources
+from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, QuadraticSums
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.core.sparse_rows import SparseRows
@@ -35,7 +38,6 @@ from sourcewise.engines.flower.guards import (
     misjoined,
     other_answers,
 )
-from sourcewise.engines.flower.modes import Mode
 from sourcewise.engines.flower.questions import (
     answer_gradients,
     answer_losses,
@@ -47,8 +49,8 @@ from sourcewise.engines.flower.questions import (
     name_of,
 )
 from sourcewise.engines.flower.session import Session
-from sourcewise.engines.flower.sums import FlowerSums
 
+SHARED_REFERENCE = "shared-reference"  # the mode in which sites get the reference's rows
 NOT_IN_MODE = "In the mode {mode!r} sites are not asked for the {what} discrepancy; pass {instead}."
 NO_SPARSE = (
     "Sites that keep their rows take arrays, not sparse matrices; pass fewer, dense columns."
@@ -62,6 +64,7 @@ FEW_SHOWN = (
 )
 Answers = Iterator[tuple[IntArray, Arrays]]
 
+NO_MOMENTS = "Moments are asked for all at once."
 NOISY_ROUNDS = 2
 MOST_CURVATURE = 4_000_000  # entries of one matrix of curvature
 
@@ -74,7 +77,7 @@ class FlowerEngine:
     session : Session
     probe : SourceData
         The reference's rows.
-    mode : Mode
+    mode : str
     exact_selection : bool
     sizes : array of shape (n_sources,)
         Rows that each site counts for.
@@ -87,7 +90,7 @@ class FlowerEngine:
         self,
         session: Session,
         probe: SourceData,
-        mode: Mode,
+        mode: str,
         exact_selection: bool,
         sizes: FloatArray,
         guards: bool,
@@ -96,6 +99,7 @@ class FlowerEngine:
         if isinstance(probe.X, SparseRows):
             raise ValueError(NO_SPARSE)
         self.session, self.mode, self.exact_selection = session, mode, exact_selection
+        self.shares_rows = mode == SHARED_REFERENCE
         self.names = session.names
         self.sizes = sizes
         self.row_counts = np.maximum(np.round(sizes), 1).astype(np.intp)
@@ -148,9 +152,9 @@ class FlowerEngine:
 
     def _plainly(self, question: Question, asked: list[int]) -> Answers:
         """Ask as it is; where the reference's rows are beside each site's, they would travel."""
-        if question.message.rows_beside and not self.mode.shares_rows:
+        if question.message.rows_beside and not self.shares_rows:
             what, instead = name_of(question.message), "mode='shared-reference'"
-            raise ValueError(NOT_IN_MODE.format(mode=self.mode.name, what=what, instead=instead))
+            raise ValueError(NOT_IN_MODE.format(mode=self.mode, what=what, instead=instead))
         for i, (answer,) in zip(asked, self._send([question.message], asked), strict=True):
             yield np.array([i]), question.judge(self._as_counted(answer, i))
 
@@ -160,17 +164,15 @@ class FlowerEngine:
 
     def _look(self, question: Question, asked: list[int]) -> Answers:
         """Ask for the look, and in the same round for all that will be wanted next."""
-        if self.mode.name == "gradients":
+        if self.mode == "gradients":
             instead = "discrepancy='plug-in', or mode='models-only'"
-            raise ValueError(
-                NOT_IN_MODE.format(mode=self.mode.name, what="combined", instead=instead)
-            )
+            raise ValueError(NOT_IN_MODE.format(mode=self.mode, what="combined", instead=instead))
         reference: ReferenceModels = question.known["reference"]
         message = question.message
-        if not self.mode.shares_rows or self.show_rows is not None:
+        if not self.shares_rows or self.show_rows is not None:
             message = replace(message, sent=_without_rows(message.sent))
         messages = [message, self._pilot_message(reference.rows, _learner(reference))]
-        if self.mode.shares_rows and self.n_classes:
+        if self.shares_rows and self.n_classes:
             messages.append(self._shown(pull_question(reference).message))
         for i, (answer, *_) in zip(asked, self._send(messages, asked), strict=True):
             # All rows of a site count alike, so that their number says how concentrated they are.
@@ -185,7 +187,7 @@ class FlowerEngine:
             answer = pilots.joint_models(**question.message.sent)
             yield np.arange(len(self.names)), question.judge(answer)
             return
-        if self.mode.shares_rows:
+        if self.shares_rows:
             yield from self._claimed_pulls(question, pilots, asked)
             return
         k = int(np.argmin(np.abs(np.log(_learner(reference).settings / reference.setting))))
@@ -257,7 +259,7 @@ class FlowerEngine:
 
     def _separate(self, question: Question, asked: list[int]) -> Answers:
         """Find the plug-in discrepancy by gradients at hypotheses, then ask for the losses."""
-        if self.mode.shares_rows:
+        if self.shares_rows:
             yield from self._plainly(question, asked)
             return
         names = [self.names[i] for i in asked]
@@ -423,6 +425,54 @@ def _learner(reference: ReferenceModels) -> LinearFamily:
     family: Any = reference.family
     learner: LinearFamily = getattr(family, "travels_as", family)
     return learner
+
+
+class FlowerSums:
+    """Weighted sums of gradients and curvature; the weights never leave the server."""
+
+    def __init__(self, engine: Any, weights: SourceWeights):
+        self.engine, self.weights = engine, weights
+
+    def gradients(
+        self, points: FloatArray, columns: IntArray, at: IntArray | None = None
+    ) -> FloatArray:
+        """Ask for sums of (x, label) times residual."""
+        each = self.engine.gradients(_as_models(points))
+        if at is not None:
+            each = each[:, at]
+        weights = self.weights.of(slice(None), columns)
+        return np.asarray(np.einsum("iqek,iq->ekq", each, weights), dtype=points.dtype)
+
+    def curvature(
+        self,
+        points: FloatArray,
+        columns: IntArray,
+        at: IntArray,
+        basis: FloatArray | None = None,
+        every: int = 1,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ask for the curvature at the points of the columns."""
+        models = _as_models(points)
+        engine = self.engine
+        around = QuadraticSources(
+            models,
+            engine.derivatives(models),
+            engine.sizes,
+            engine.row_counts,
+            engine.n_classes,
+            at,
+        )
+        sums = QuadraticSums(around, self.weights.in_columns(columns))
+        return sums.curvature(points, np.arange(len(columns)), at, basis)
+
+    def moments(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Refuse: a regression's learner has them."""
+        raise AssertionError(NO_MOMENTS)
+
+
+def _as_models(points: FloatArray) -> FloatArray:
+    """Models (n_points, n_outputs, n_features) in double precision."""
+    return np.ascontiguousarray(points.transpose(1, 2, 0), dtype=np.float64)
 
 
 def _without_rows(sent: dict[str, Any]) -> dict[str, Any]:

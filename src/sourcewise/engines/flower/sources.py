@@ -13,12 +13,28 @@ from sourcewise.core.data import SourceData
 from sourcewise.core.engine import OpenSources, TrustedRows
 from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.flower.carriers import Carrier, GridCarrier
-from sourcewise.engines.flower.engine import FlowerEngine
-from sourcewise.engines.flower.modes import MODES, Mode
+from sourcewise.engines.flower.engine import SHARED_REFERENCE, FlowerEngine
 from sourcewise.engines.flower.session import TOO_LATE, Round, Session
 from sourcewise.engines.flower.setup import Setup, TableRules
 from sourcewise.estimators.row_rules import RowRules
 
+# What the sites are told, and how discrepancies come about by that.
+MODES = {
+    "models-only": "approximate: the pull is found with each site's loss to second order around "
+    "its joint model (exact for regression), all else in the discrepancies is exact",
+    SHARED_REFERENCE: "discrepancies are exact",
+    "gradients": "plug-in discrepancies are exact, found by gradients",
+}
+SOME_SHOWN = (
+    "approximate: in the pull {rows} rows of the reference stand for all of them, all else in the "
+    "discrepancies is exact"
+)
+CHOSEN = {
+    True: "the trade-off is chosen exactly",
+    False: "approximate: the trade-off is chosen with each site's loss to second order around the "
+    "reference's models (exact for regression)",
+}
+RULE = "{measured}; {chosen}; the final model is trained exactly"
 BAD_MODE = "mode must be one of {known}; got {value!r}."
 BAD_NUMBER = "{name} must be {what}; got {value!r}."
 BAD_SHOWN = (
@@ -195,11 +211,11 @@ class FlowerSources:
                 BAD_NUMBER.format(name="size_cap", what="None or at least 1", value=size_cap)
             )
         shown = len(y) if show_rows is None else show_rows
-        if not 1 <= shown <= len(y) or (show_rows is not None and mode != "shared-reference"):
+        if not 1 <= shown <= len(y) or (show_rows is not None and mode != SHARED_REFERENCE):
             raise ValueError(BAD_SHOWN.format(rows=len(y), value=show_rows, mode=mode))
         carrier: Carrier = grid if hasattr(grid, "exchange") else GridCarrier(grid)
         self.X, self.y, self.table = X, y, table
-        self.mode: Mode = MODES[mode]
+        self.mode = mode
         self.exact_selection, self.size_cap, self.guards = exact_selection, size_cap, guards
         self.show_rows = show_rows
         self.session = Session(carrier, timeout, least_sites, on_round, on_expected)
@@ -257,9 +273,12 @@ class FlowerSources:
         names = session.names
         claimed, counted = self._claimed(names), self._sizes()
         capped = {n: float(c) for n, c, s in zip(names, claimed, counted, strict=True) if c > s}
+        measured = MODES[self.mode]
+        if self.show_rows is not None:
+            measured = SOME_SHOWN.format(rows=self.show_rows)
         return FederatedFacts(
-            self.mode.name,
-            self.mode.rule(self.exact_selection, self.show_rows),
+            self.mode,
+            RULE.format(measured=measured, chosen=CHOSEN[self.exact_selection]),
             tuple(session.rounds),
             {**session.left_out, **{f"node {node}": TOO_LATE for node in session.late()}},
             capped,
