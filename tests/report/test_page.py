@@ -14,9 +14,12 @@ from made_up import WEIRD, made_up_audit, made_up_errors, made_up_report, plain_
 
 import sourcewise as sw
 from sourcewise.audit import Expected
-from sourcewise.report.html import render
+from sourcewise.report.html.fine_print import STEPS, position
+from sourcewise.report.html.gain import gain
 from sourcewise.report.html.numbers import counted, in_unit, nice_ceiling
-from sourcewise.report.html.templating import environment
+from sourcewise.report.html.page import environment, render
+from sourcewise.report.html.sources import MOST_OTHERS, group_sources, sources
+from sourcewise.report.verdict import verdict
 from sourcewise.safe_text import DIRECTION, embedded
 
 
@@ -204,6 +207,43 @@ def test_statistics_come_last():
     for word in ("λ", "μ", "p-value", "cut-off", "power"):
         assert word not in before
         assert word in after
+
+
+@pytest.mark.parametrize("n", [1, 30, 2000])
+def test_every_source_is_shown_once_or_counted_as_hidden(n):
+    report = plain_audit(n).report
+    found = verdict(report)
+    groups = group_sources(report, found)
+    content = sources(report, groups, found.unused, {})
+    shown = []
+    for table in content["tables"]:
+        mine = [line["at"] for line in table["lines"]]
+        assert all(groups[i] == table["group"].style for i in mine)
+        shown += mine
+    assert len(set(shown)) == len(shown) == n - content["hidden"]
+    assert content["total"] == n and groups.count("own") == 1 and 0 not in shown
+    assert (content["hidden"] > 0) == (groups.count("agree") > MOST_OTHERS)
+
+
+def test_lambdas_lie_on_a_logarithmic_axis_between_its_two_ends():
+    assert position(0.0, 0.1, 10.0) == 0.0
+    assert position(np.inf, 0.1, 10.0) == 1000.0
+    assert position(1.0, 0.1, 10.0) == pytest.approx(500.0)
+    assert position(1e-9, 0.1, 10.0) == 1000.0 / STEPS
+    assert position(1e9, 0.1, 10.0) == 1000.0 - 1000.0 / STEPS
+
+
+def test_equal_errors_are_the_same_and_small_differences_within_the_margin():
+    errors = made_up_errors()
+    content = gain(errors)
+    assert [each["word"] for each in content["versus"]] == ["better than", "clearly better than"]
+    assert [each["within"] for each in content["versus"]] == [True, False]
+    assert not content["alike"] and content["ways"][2]["at"] == [125.0, 200.0, 325.0]
+    equal = tuple(replace(method, error=0.08) for method in errors.methods)
+    drawn = tuple(replace(each, error=0.0, low=-0.1, high=0.1) for each in errors.differences)
+    content = gain(replace(errors, methods=equal, differences=drawn))
+    assert {each["word"] for each in content["versus"]} == {"the same as"}
+    assert content["alike"] and not any(each["within"] for each in content["versus"])
 
 
 def test_sources_are_counted_without_the_reference():

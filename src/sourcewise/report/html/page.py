@@ -1,23 +1,33 @@
-"""The page: what its templates are given."""
+"""The page: what its templates are given, and how that is escaped: automatically, all of it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sourcewise.report.html.cards import cards_by_position, cards_data
-from sourcewise.report.html.enough import enough
+from sourcewise.extras import how_to_install
+from sourcewise.report.html import numbers
 from sourcewise.report.html.fine_print import fine_print
-from sourcewise.report.html.gain import gain
-from sourcewise.report.html.groups import group_sources
-from sourcewise.report.html.header import header
-from sourcewise.report.html.sources import sources
-from sourcewise.report.html.templating import as_it_is, environment
+from sourcewise.report.html.gain import enough, gain
+from sourcewise.report.html.sources import (
+    GROUPS,
+    cards_by_position,
+    cards_data,
+    group_sources,
+    sources,
+)
+from sourcewise.report.reasons import REFERENCE
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import verdict
+from sourcewise.safe_text import embedded, shortened, visible
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+JINJA_MISSING = "A page needs jinja2: {how}."
 MOST_SKIPPED = 500
 
 
@@ -29,12 +39,47 @@ def render(result: Any) -> str:
         for name in ("style.css", "page.js")
     )
     return template.render(
-        style=as_it_is(style),
-        script=as_it_is(script),
+        style=_as_it_is(style),
+        script=_as_it_is(script),
         style_hash=_hash(style),
         script_hash=_hash(script),
         **_content(result),
     )
+
+
+@cache
+def environment() -> Environment:
+    """Return the templates' environment; the only place where jinja2 is asked for."""
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(JINJA_MISSING.format(how=how_to_install("cli"))) from error
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("sourcewise.report.html"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for name in ("count", "counted", "number", "percent", "p_value", "weight"):
+        made.filters[name] = getattr(numbers, name)
+    made.filters.update(shortened=shortened, embedded=lambda found: _as_it_is(embedded(found)))
+    return made
+
+
+def _shown(value: Any) -> Any:
+    """Make any text visible before it is escaped; what a template made is done already."""
+    if hasattr(value, "__html__"):
+        return value
+    return visible(value) if isinstance(value, str) else value
+
+
+def _as_it_is(text: str) -> Any:
+    """Mark a text of ours that needs no escaping: the style, the script, data for it."""
+    from markupsafe import Markup
+
+    return Markup(text)
 
 
 def _hash(content: str) -> str:
@@ -50,10 +95,10 @@ def _content(result: Any) -> dict[str, Any]:
     groups = group_sources(report, found)
     cards = cards_by_position(report, audit, groups)
     tables = sources(report, groups, found.unused, cards)
-    shown = [line.at for table in tables.tables for line in table.lines]
+    shown = [line["at"] for table in tables["tables"] for line in table["lines"]]
     return {
         "averaged": report.averaged,
-        "header": header(report, audit, str(found), groups),
+        "header": _header(report, audit, str(found), groups),
         "notes": report.notes,
         "leaks": () if audit is None else audit.leaks,
         "skipped": () if audit is None else audit.skipped[:MOST_SKIPPED],
@@ -63,4 +108,26 @@ def _content(result: Any) -> dict[str, Any]:
         "cards": cards_data(shown, cards, getattr(audit, "strips", {})) if cards else None,
         "enough": None if report.context is None else enough(report),
         "fine": fine_print(report, audit, groups, shown),
+    }
+
+
+def _header(report: SourceReport, audit: Any, said: str, groups: list[str]) -> dict[str, Any]:
+    """Gather what the top of the page says; its sources are those besides the reference."""
+    reference = next((row for row in report.sources if row.reason == REFERENCE), None)
+    sizes = [(GROUPS[style], groups.count(style)) for style in reversed(GROUPS)]
+    total = max(sum(size for _, size in sizes), 1)
+    slices, left = [], 0.0  # of the bar under the verdict, in percent
+    for group, size in sizes:
+        if size:
+            width = 100.0 * size / total
+            part = {"left": round(left, 3), "width": round(max(width - 0.35, 0.2), 3)}
+            slices.append({"group": group, "size": size, **part})
+            left += width
+    return {
+        "verdict": said,
+        "rows": sum(row.rows for row in report.sources),
+        "sources": len(report.sources) - (reference is not None),
+        "reference": reference,
+        "left_out": 0 if audit is None else len(audit.left_out),
+        "slices": slices,
     }
