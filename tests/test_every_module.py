@@ -12,10 +12,6 @@ SOURCE = HERE.parent / "src" / "sourcewise"
 # that is what the test on the right compares with a definition, another way, or a document.
 THROUGH_CALLERS = {
     "archives": "test_crafted_models.py",
-    "audit.label_kinds": "audit/test_diagnosis.py",
-    "audit.number_kinds": "audit/test_diagnosis.py",
-    "audit.own_rule": "audit/test_diagnosis.py",
-    "audit.run": "cli/test_commands.py",
     "baselines.linear_default": "baselines/test_one_fit.py",
     "baselines.medians": "baselines/test_methods.py",
     "cli.__main__": "test_docs.py",

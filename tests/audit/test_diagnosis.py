@@ -8,9 +8,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import cross_val_predict
 
 from sourcewise.audit import column_kinds, label_kinds
+from sourcewise.audit.column_kinds import compare_features
 from sourcewise.audit.common_rows import common_rows
 from sourcewise.audit.diagnosis import LEAST_ROWS, Side, diagnose
-from sourcewise.audit.shifts import compare_features
 from sourcewise.audit.wording import CANNOT_TELL, QUESTIONS
 from sourcewise.corruption import flip_labels, label_bias, shuffle_labels
 

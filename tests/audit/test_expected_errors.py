@@ -19,7 +19,7 @@ from sourcewise.audit.expected_errors import (
     compare_errors,
     held_out_errors,
 )
-from sourcewise.audit.learners import learner_of
+from sourcewise.audit.run import learner_of
 from sourcewise.report.notes import LINEAR
 from sourcewise.tables.training import TrainingTable
 

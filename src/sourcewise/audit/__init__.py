@@ -1,9 +1,9 @@
 """The audit: what weighted sources gain, and what is wrong with those that were set aside."""
 
+from sourcewise.audit.column_kinds import FeatureShift
 from sourcewise.audit.diagnosis import LabelRate, SourceCard
 from sourcewise.audit.expected_errors import ErrorComparison, Expected
 from sourcewise.audit.run import Audit, Settings, fit_table, run_audit
-from sourcewise.audit.shifts import FeatureShift
 
 __all__ = [
     "Audit",

@@ -1,10 +1,9 @@
 """A guess at what is wrong with a source, or that there is none to be made.
 
-Three kinds of evidence, each computed in a module of its own: what the columns alone show
-(`column_kinds`), which of a few explicit kinds of mistakes makes the labels likely
-(`label_kinds`, `number_kinds`), and whether the labels follow the source's own columns by another
-rule (`own_rule`). A guess is made where one kind is clearly ahead of all others and fits about as
-well as anything could; otherwise the answer is that it cannot be told.
+Three kinds of evidence: what the columns alone show (`column_kinds`), which of a few explicit kinds
+of mistakes makes the labels likely, and whether these follow the source's own columns by another
+rule (`label_kinds`). A guess is made where one kind is clearly ahead of all others and fits about
+as well as anything could; otherwise the answer is that it cannot be told.
 """
 
 from __future__ import annotations
@@ -15,13 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.audit import column_kinds, label_kinds, number_kinds
-from sourcewise.audit.column_kinds import ColumnFinding
+from sourcewise.audit import column_kinds, label_kinds
+from sourcewise.audit.column_kinds import ColumnFinding, FeatureShift, compare_features
 from sourcewise.audit.common_rows import common_rows
-from sourcewise.audit.label_kinds import Hypothesis
-from sourcewise.audit.own_rule import OwnRule, correlation, own_rule
-from sourcewise.audit.shifts import FeatureShift, compare_features
-from sourcewise.audit.wording import CANNOT_TELL, Wording
+from sourcewise.audit.label_kinds import Hypothesis, OwnRule, centred_correlation, own_rule
+from sourcewise.audit.wording import CANNOT_TELL, why
 
 N_SHIFTS = 5
 # Fewer rows are no ground for a guess (`python -m benchmarks.diagnosis` shows where that begins).
@@ -89,39 +86,11 @@ class SourceCard:
 
 @dataclass(frozen=True)
 class Side:
-    """Rows of one side: the reference, or a source.
-
-    Attributes
-    ----------
-    X : array
-    y : array
-        Labels.
-    scores : array
-        What a model says that has not seen them: a probability of each class, or a number.
-    """
+    """Rows of one side: the reference, or a source."""
 
     X: np.ndarray
     y: np.ndarray
-    scores: np.ndarray
-
-
-@dataclass(frozen=True)
-class Guess:
-    """What was found.
-
-    Attributes
-    ----------
-    kind : str
-    hypothesis : Hypothesis
-        The likeliest for the labels.
-    columns : ColumnFinding, optional
-    own : OwnRule, optional
-    """
-
-    kind: str
-    hypothesis: Hypothesis
-    columns: ColumnFinding | None = None
-    own: OwnRule | None = None
+    scores: np.ndarray  # a model's that has not seen them: a probability of each class, or a number
 
 
 Scores = Callable[[np.ndarray], np.ndarray]
@@ -149,15 +118,24 @@ def diagnose(
     study = (
         _Classes(source, reference, classes) if classes is not None else _Numbers(source, reference)
     )
-    guess = _guess(study, source, reference, look)
+    kind, best, found, own = _guess(study, source, reference, look)
     rates = study.rates()
-    words = Wording(guess, features, classes, len(source.y), rates, study.agreement)
-    units = guess.kind == "other units"
+    words = why(
+        kind,
+        best,
+        found,
+        own,
+        features=features,
+        numbers=classes is None,
+        rows=len(source.y),
+        rates=rates,
+        agreement=study.agreement,
+    )
     return {
-        "kind": guess.kind,
-        "why": words.why() if common is None else f"{common} {words.why()}",
+        "kind": kind,
+        "why": words if common is None else f"{common} {words}",
         "labels": tuple(LabelRate(*rate) for rate in rates),
-        "shifts": tuple((scales if units else shifts)[:N_SHIFTS]),
+        "shifts": tuple((scales if kind == "other units" else shifts)[:N_SHIFTS]),
         "agreement": study.agreement[0],
         "reference_agreement": study.agreement[1],
     }
@@ -186,11 +164,14 @@ def _without_constants(
     )
 
 
-def _guess(study: Any, source: Side, reference: Side, look: Scores | None) -> Guess:
+def _guess(
+    study: Any, source: Side, reference: Side, look: Scores | None
+) -> tuple[str, Hypothesis, ColumnFinding | None, OwnRule | None]:
+    """Kind, the likeliest hypothesis for the labels, what the columns show, and the own rule."""
     fitted = study.hypotheses(source.scores)
     best, clear = _leader(fitted, study.saturated(source.scores), len(source.y))
     if len(source.y) < LEAST_ROWS:
-        return Guess(CANNOT_TELL, best)
+        return CANNOT_TELL, best, None, None
     own = study.own_rule(best, source.scores)
     found = _columns(study, source, reference, look, best)
     reverse = clear and best.kind == "flipped labels" and _reversed(study.agreement)
@@ -198,14 +179,14 @@ def _guess(study: Any, source: Side, reference: Side, look: Scores | None) -> Gu
         kind = found.kind
         if kind == "other population" and not (best.kind == "clean" and clear):
             kind = CANNOT_TELL
-        return Guess(kind, best, found, own)
-    if not clear or best.kind in ("clean", "labels unrelated"):
-        return Guess(CANNOT_TELL, best, None, own)
-    if own.sureness > SURE and own.likeness < ALIKE:
-        return Guess(CANNOT_TELL, best, None, own)
-    if best.kind == "shuffled labels" and not _would_show(study, own):
-        return Guess(CANNOT_TELL, best, None, own)
-    return Guess(best.kind, best, None, own)
+        return kind, best, found, own
+    told = (
+        clear
+        and best.kind not in ("clean", "labels unrelated")
+        and not (own.sureness > SURE and own.likeness < ALIKE)
+        and (best.kind != "shuffled labels" or _would_show(study, own))
+    )
+    return best.kind if told else CANNOT_TELL, best, None, own
 
 
 def _reversed(agreement: tuple[float, float]) -> bool:
@@ -305,17 +286,17 @@ class _Numbers:
         self.X, self.y = source.X, source.y
         self.own_X, self.own_y = reference.X[known], reference.y[known]
         self.held_out = reference.scores[known]
-        self.scale = number_kinds.spread_around(self.own_y - self.held_out)
+        self.scale = label_kinds.spread_around(self.own_y - self.held_out)
         self.agreement = (
-            _centred(source.scores, self.y),
-            _centred(self.held_out, self.own_y),
+            centred_correlation(source.scores, self.y),
+            centred_correlation(self.held_out, self.own_y),
         )
 
     def hypotheses(self, scores: np.ndarray) -> list[Hypothesis]:
-        return number_kinds.hypotheses(scores, self.y, self.scale, self.own_y)
+        return label_kinds.number_hypotheses(scores, self.y, self.scale, self.own_y)
 
     def saturated(self, scores: np.ndarray) -> float:
-        return number_kinds.saturated(scores, self.y)
+        return label_kinds.number_saturated(scores, self.y)
 
     def own_rule(self, best: Hypothesis, scores: np.ndarray) -> OwnRule:
         sign = -1.0 if best.kind == "flipped sign" else 1.0
@@ -329,7 +310,3 @@ class _Numbers:
             ("mean", float(self.y.mean()), float(self.own_y.mean())),
             ("standard deviation", float(self.y.std()), float(self.own_y.std())),
         ]
-
-
-def _centred(a: np.ndarray, b: np.ndarray) -> float:
-    return correlation(a - a.mean(), b - b.mean())

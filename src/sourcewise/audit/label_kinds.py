@@ -1,18 +1,24 @@
-"""What was done to a source's classes: a few explicit kinds, compared by their likelihoods.
+"""What was done to a source's labels: a few explicit kinds, compared by their likelihoods.
 
-Of each row a model that has not learnt from this source says how likely each class is. A kind is a
-table of confusion M: a row of class a gets the label b with probability M[a, b], and so the label b
-has probability sum_a p(a) M[a, b]. Parameters cost half the logarithm of the rows each (Schwarz
-1978), and choosing among k such tables costs log k.
+Of classes: of each row a model that has not learnt from this source says how likely each class is.
+A kind is a table of confusion M: a row of class a gets the label b with probability M[a, b], and so
+the label b has probability sum_a p(a) M[a, b]. Parameters cost half the logarithm of the rows each
+(Schwarz 1978), and choosing among k such tables costs log k.
+
+Of numbers: such a model predicts f. On the reference's rows labels lie around it with the scale s
+(Student's t with four degrees of freedom: a few far ones are no proof).
+
+And whether labels follow the source's own columns, by the same rule as the model's or by another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy import stats
 from scipy.optimize import linear_sum_assignment
 from scipy.special import gammaln
 
@@ -22,27 +28,21 @@ SLIPS = (0.0, 0.03, 0.08)
 SHARES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 LEAST = 0.01
 ROUNDS = 60
+FREEDOM = 4.0
+# Units that differ by less than this would be no units.
+LEAST_FACTOR = 1.1
+MOST_ROWS = 1500
+PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One kind, fitted.
-
-    Attributes
-    ----------
-    kind : str
-    fit : float
-        Log-likelihood, less what its parameters cost.
-    classes : tuple of int
-        Which classes it is about.
-    amount : float
-        Share of the rows that it changed.
-    """
+    """One kind, fitted."""
 
     kind: str
-    fit: float
-    classes: tuple[int, ...] = ()
-    amount: float = field(default=0.0)
+    fit: float  # log-likelihood, less what its parameters cost
+    classes: tuple[int, ...] = ()  # which it is about
+    amount: float = 0.0  # share of the rows that it changed, or by how much it changed numbers
 
 
 def calibrated(held_out: np.ndarray, y: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -197,3 +197,136 @@ def _missing_classes(
         found.append(_best("class never used", p, y, iter(alone), each + np.log(k)))
         found.append(_best("class relabelled", p, y, iter(pairs), each + np.log(k * (k - 1))))
     return found
+
+
+# -- numbers ----------------------------------------------------------------------------------
+
+
+def number_hypotheses(
+    f: np.ndarray, y: np.ndarray, scale: float, reference: np.ndarray
+) -> list[Hypothesis]:
+    """All kinds, fitted to labels ``y``; ``reference`` are the reference's labels."""
+    n = len(y)
+    each = 0.5 * np.log(max(n, 2))
+    found = [Hypothesis("clean", _fit_t(y - f, scale))]
+    own = max(spread_around(y - f), scale)
+    found.append(Hypothesis("noisy labels", _fit_t(y - f, own) - each, amount=own / scale))
+    turned = max(_fit_t(y + f, scale), _fit_t(y + f - float(np.median(y + f)), scale) - each)
+    found.append(Hypothesis("flipped sign", turned - np.log(2)))
+    shift = float(np.median(y - f))
+    found.append(Hypothesis("label shift", _fit_t(y - f - shift, scale) - each, amount=shift))
+    factor = _factor(f, y)
+    multiplied = _fit_t(y - factor * f, abs(factor) * scale) - each
+    found.append(Hypothesis("label units", multiplied, amount=factor))
+    slope, constant = _line(f, y)
+    affine = _fit_t(y - constant - slope * f, max(abs(slope), 1e-12) * scale) - 2 * each
+    if slope > 0 and not 1 / LEAST_FACTOR < slope < LEAST_FACTOR:
+        found.append(Hypothesis("label units", affine, amount=slope))
+    usual, middle = np.median(reference), np.median(y)
+    found.append(Hypothesis("shuffled labels", _fit_t(y - usual, spread_around(reference - usual))))
+    free = _fit_t(y - middle, spread_around(y - middle)) - 2 * each
+    found.append(Hypothesis("labels unrelated", free))
+    return found
+
+
+def number_saturated(f: np.ndarray, y: np.ndarray) -> float:
+    """Fit any line with any spread around it."""
+    n = len(y)
+    slope, constant = _line(f, y)
+    rest = y - constant - slope * f
+    return float(_fit_t(rest, spread_around(rest)) - 1.5 * np.log(max(n, 2)))
+
+
+def _fit_t(rest: np.ndarray, scale: float) -> float:
+    return float(stats.t.logpdf(rest, FREEDOM, scale=max(scale, 1e-300)).sum())
+
+
+def _line(f: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+    """Slope and constant of labels over predictions."""
+    slope, constant = np.polyfit(f, y, 1) if np.ptp(f) > 0 else (0.0, np.mean(y))
+    return float(slope), float(constant)
+
+
+def spread_around(rest: np.ndarray) -> float:
+    """Scale of Student's t around zero, by fixed-point iteration of its likelihood equation."""
+    squares = np.asarray(rest, dtype=np.float64) ** 2
+    variance = float(np.median(squares)) or float(squares.mean()) or 1e-300
+    for _ in range(50):
+        variance = float(np.mean((FREEDOM + 1) * squares / (FREEDOM + squares / variance)))
+        if variance <= 0:
+            return 1e-150
+    return float(np.sqrt(variance))
+
+
+def _factor(f: np.ndarray, y: np.ndarray) -> float:
+    """How many times as large labels are, by their sizes: most robust where noise scales too."""
+    good = np.abs(f) > 0.2 * np.median(np.abs(f))
+    factor = float(np.median(y[good] / f[good])) if good.any() else 1.0
+    return factor if factor > 0 else 1.0
+
+
+# -- the source's own rule --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class OwnRule:
+    """How well rows of a source predict its other rows."""
+
+    correlation: float  # of labels with what ridge regression on the other rows says
+    likeness: float  # of that with what the model says
+    rows: int
+
+    @property
+    def sureness(self) -> float:
+        """Distance from no correlation, in standard errors."""
+        r = min(max(self.correlation, -0.999), 0.999)
+        return float(np.arctanh(r) * np.sqrt(self.rows))
+
+
+def own_rule(X: np.ndarray, targets: np.ndarray, scores: np.ndarray) -> OwnRule:
+    """Compare labels, what the source's other rows say, and the model's ``scores``.
+
+    ``targets`` and ``scores`` are (rows, outputs).
+    """
+    n = len(X)
+    if n > MOST_ROWS:
+        chosen = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False)
+        X, targets, scores = X[chosen], targets[chosen], scores[chosen]
+        n = MOST_ROWS
+    said = _left_out(X, targets - targets.mean(axis=0))
+    return OwnRule(
+        correlation(said, targets - targets.mean(axis=0)),
+        correlation(said, scores - scores.mean(axis=0)),
+        n,
+    )
+
+
+def _left_out(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """Ridge regression's predictions for each row from the others, penalty by the same rows."""
+    Z = X - X.mean(axis=0)
+    sd = Z.std(axis=0)
+    Z = Z[:, sd > 0] / sd[sd > 0]
+    if Z.shape[1] == 0:
+        return np.zeros_like(Y)
+    U, s, _ = np.linalg.svd(np.clip(Z, -5, 5), full_matrices=False)
+    best, chosen = np.inf, np.zeros_like(Y)
+    for penalty in PENALTIES:
+        share = s**2 / (s**2 + penalty * len(X))
+        fitted = (U * share) @ (U.T @ Y)
+        leverage = np.minimum((U**2 * share).sum(axis=1) + 1.0 / len(X), 0.99)
+        out = (fitted - leverage[:, None] * Y) / (1.0 - leverage[:, None])
+        error = float(((Y - out) ** 2).mean())
+        if error < best:
+            best, chosen = error, out
+    return chosen
+
+
+def correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of all numbers of two arrays around zero."""
+    size = float(np.sqrt((a**2).sum() * (b**2).sum()))
+    return float((a * b).sum()) / size if size > 0 else 0.0
+
+
+def centred_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Correlation of two columns of numbers."""
+    return correlation(a - a.mean(), b - b.mean())

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from scipy import stats
 
+from sourcewise.audit.label_kinds import centred_correlation
 from sourcewise.core.sparse_rows import column_extremes
-from sourcewise.tables.preprocessing import TablePreprocessor
+from sourcewise.tables.training import TrainingTable
 
 # A column that alone is wrong for a smaller share of rows than this gives the label away.
 SLIP = 0.01
@@ -29,31 +30,7 @@ CONSTANT = (
 MOST_NAMED = 4
 
 
-class Rows(Protocol):
-    """Rows of a table, those of the reference first."""
-
-    @property
-    def X(self) -> Any:
-        """Features."""
-
-    @property
-    def y(self) -> np.ndarray:
-        """Labels."""
-
-    @property
-    def counts(self) -> np.ndarray:
-        """Rows of each source."""
-
-    @property
-    def preprocessor(self) -> TablePreprocessor:
-        """How the columns became features."""
-
-    @property
-    def classification(self) -> bool:
-        """Whether labels are classes."""
-
-
-def leaks(training: Rows) -> list[str]:
+def leaks(training: TrainingTable) -> list[str]:
     """Return a sentence for each column that gives the label away, and one on constant columns."""
     m = int(training.counts[0])
     if m < LEAST_TRUSTED:
@@ -70,7 +47,7 @@ def leaks(training: Rows) -> list[str]:
     return [*found, *constants(training)]
 
 
-def constants(training: Rows) -> list[str]:
+def constants(training: TrainingTable) -> list[str]:
     """Name the columns that never vary in the reference, and do elsewhere."""
     m = int(training.counts[0])
     low, high = _extremes(training.X[:m])
@@ -101,7 +78,7 @@ def _only(odd: np.ndarray, constant: np.ndarray, where: slice) -> bool:
     return bool(constant[where].all() and odd[where].any())
 
 
-def _blocks(training: Rows) -> list[tuple[str, slice]]:
+def _blocks(training: TrainingTable) -> list[tuple[str, slice]]:
     """Raw columns, and where their numbers are; free text has none of a meaning of its own."""
     found, position = [], 0
     for rule in training.preprocessor.rules_:
@@ -117,12 +94,12 @@ def _dense(X: Any, columns: slice) -> np.ndarray:
     return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block, dtype=np.float64)
 
 
-def _strength(training: Rows, where: slice) -> float:
+def _strength(training: TrainingTable, where: slice) -> float:
     """Share of the labels' variance among trusted rows that one column explains on its own."""
     m = int(training.counts[0])
     X, y = _dense(training.X[:m], where), training.y[:m]
     if not training.classification:
-        return max(abs(_correlation(X[:, j], y)) for j in range(X.shape[1]))
+        return max(abs(centred_correlation(X[:, j], y)) for j in range(X.shape[1]))
     groups = [X[y == c] for c in np.unique(y)]
     between = sum(len(g) * (g.mean(axis=0) - X.mean(axis=0)) ** 2 for g in groups)
     total = ((X - X.mean(axis=0)) ** 2).sum(axis=0)
@@ -163,15 +140,9 @@ def _tells_number(X: np.ndarray, y: np.ndarray, m: int) -> str:
         x = X[:, j]
         if np.ptp(x[:m]) == 0:
             continue
-        if abs(_correlation(x[:m], y[:m])) > 1 - 1e-9:
+        if abs(centred_correlation(x[:m], y[:m])) > 1 - 1e-9:
             return "repeats the label in all of your trusted rows"
         own = abs(stats.spearmanr(x[:m], y[:m]).statistic)
         if own > MONOTONE and abs(stats.spearmanr(x[m:], y[m:]).statistic) > MONOTONE:
             return "gives the label away: it rises and falls with it in all rows"
     return ""
-
-
-def _correlation(a: np.ndarray, b: np.ndarray) -> float:
-    a, b = a - a.mean(), b - b.mean()
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size > 0 else 0.0

@@ -14,12 +14,12 @@ import numpy as np
 
 from sourcewise.audit.expected_errors import SOURCEWISE, HeldOut, hold_out, with_ends
 from sourcewise.audit.leaks import leaks
-from sourcewise.audit.run import Audit, LookedAt, Settings, audit_of
+from sourcewise.audit.run import Audit, Settings, audit_of
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
 from sourcewise.engines.dask.table_sources import TableSources
 from sourcewise.estimators import SourceWeightedClassifier, SourceWeightedRegressor
 from sourcewise.tables.model import TableModel
-from sourcewise.tables.preprocessing import TablePreprocessor
+from sourcewise.tables.training import TrainingTable
 
 # Rows of a source beyond these say nothing new of what is wrong with it.
 MOST_ROWS = 10_000
@@ -57,13 +57,15 @@ def audit_on_cluster(
     rows = sample(sources)
     others, seen = int(sources.untrusted.counts.sum()), len(rows.y) - int(rows.counts[0])
     more = "" if seen == others else OF_A_SAMPLE.format(seen=seen, others=others)
-    looked_at = LookedAt(
-        sources.classification,
-        lambda which: rows_of(sources, which),
-        tuple(sentence + more for sentence in leaks(rows)),
-        sources.left_out,
+    found = audit_of(
+        fitted,
+        held_out_errors(sources, settings),
+        facts,
+        rows_of=lambda which: rows_of(sources, which),
+        leaks=tuple(sentence + more for sentence in leaks(rows)),
+        left_out=sources.left_out,
     )
-    return audit_of(fitted, held_out_errors(sources, settings), looked_at, facts), fitted
+    return found, fitted
 
 
 # -- errors on held-out rows ------------------------------------------------------------------
@@ -113,19 +115,8 @@ def rows_of(sources: TableSources, which: Sequence[int]) -> Iterator[tuple[Any, 
         yield sources.reader.features(table), sources.labels_of(table)
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Trusted rows, and a sample of the others."""
-
-    X: Any
-    y: np.ndarray
-    counts: np.ndarray
-    preprocessor: TablePreprocessor
-    classification: bool
-
-
-def sample(sources: TableSources) -> Sample:
-    """Rows of sources spread over the table: all rows where these are few."""
+def sample(sources: TableSources) -> TrainingTable:
+    """Trusted rows, and rows of sources spread over the table: all rows where these are few."""
     trusted = sources.trusted(sources.reference)
     counts = sources.untrusted.counts
     every = -(-int(counts.sum()) // SAMPLE)
@@ -133,4 +124,7 @@ def sample(sources: TableSources) -> Sample:
     X = np.concatenate([trusted.X, *(X for X, _ in found)])
     y = np.concatenate([trusted.y, *(y for _, y in found)])
     sizes = np.array([len(trusted.y), *(len(y) for _, y in found)])
-    return Sample(X, y, sizes, sources.reader.preprocessor, sources.classification)
+    names = [sources.reference, *sources.untrusted.names[::every]]
+    return TrainingTable(
+        X, y, names, sizes, sources.reader.preprocessor, sources.classification, sources.left_out
+    )

@@ -8,6 +8,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 
 from sourcewise.audit.diagnosis import Side, SourceCard, diagnose
 from sourcewise.audit.expected_errors import (
@@ -17,7 +23,6 @@ from sourcewise.audit.expected_errors import (
     held_out_errors,
 )
 from sourcewise.audit.leaks import leaks
-from sourcewise.audit.learners import learner_of
 from sourcewise.audit.wording import QUESTIONS
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict, evidence_in_words, verdict
@@ -28,6 +33,15 @@ from sourcewise.tables.training import TrainingTable
 MOST_CARDS = 5000
 # Of sparse rows.
 MOST_COLUMNS = 300
+
+LINEAR = "linear"
+# Learners that an audit can be asked about, for classes and for numbers, as scikit-learn sets them.
+LEARNERS = {
+    "boosting": (HistGradientBoostingClassifier, HistGradientBoostingRegressor),
+    "forest": (RandomForestClassifier, RandomForestRegressor),
+}
+NAMES = (LINEAR, *LEARNERS)
+NO_TEXT = "boosting takes no sparse rows, which words of free text become; take forest or linear."
 
 
 @dataclass(frozen=True)
@@ -137,6 +151,17 @@ def fit_table(
     return model.fit_training(training)
 
 
+def learner_of(name: str, training: TrainingTable) -> Any:
+    """Return an unfitted learner for a table, or None for the default one."""
+    if name == LINEAR:
+        return None
+    if name not in LEARNERS:
+        raise ValueError(f"learner must be one of {', '.join(NAMES)}; got {name!r}.")
+    if name == "boosting" and scipy.sparse.issparse(training.X):
+        raise ValueError(NO_TEXT)
+    return LEARNERS[name][not training.classification]()
+
+
 def run_audit(
     training: TrainingTable, settings: Settings, *, label: str, source: str, facts: dict[str, str]
 ) -> tuple[Audit, TableModel]:
@@ -145,58 +170,56 @@ def run_audit(
     found = held_out_errors(
         training, lambda: fitted.make_model(training), training.name_of_row, settings.seed
     )
-    looked_at = LookedAt(
-        training.classification,
-        lambda which: ((training.X[rows], training.y[rows]) for rows in map(training.rows, which)),
-        tuple(leaks(training)),
-        training.left_out,
-        training.skipped,
-        columns_to_compare(training.X, training.X[training.rows(0)]),
+    audit = audit_of(
+        fitted,
+        found,
+        facts,
+        rows_of=lambda which: (
+            (training.X[rows], training.y[rows]) for rows in map(training.rows, which)
+        ),
+        leaks=tuple(leaks(training)),
+        left_out=training.left_out,
+        skipped=training.skipped,
+        columns=columns_to_compare(training.X, training.X[training.rows(0)]),
     )
-    return audit_of(fitted, found, looked_at, facts), fitted
+    return audit, fitted
 
 
-@dataclass(frozen=True)
-class LookedAt:
-    """What an audit needs to know of a table, wherever its rows are.
+def audit_of(
+    fitted: TableModel,
+    found: HeldOut,
+    facts: dict[str, str],
+    *,
+    rows_of: Callable[[Sequence[int]], Iterable[tuple[Any, np.ndarray]]],
+    leaks: tuple[str, ...],
+    left_out: dict[str, int],
+    skipped: tuple[SkippedRows, ...] = (),
+    columns: Any = slice(None),
+) -> Audit:
+    """Put an audit together, with a closer look at sources that disagree, wherever rows are.
 
-    Attributes
+    Parameters
     ----------
-    classification : bool
     rows_of : callable
         Takes positions of sources, yields the rows (X, y) of each; the reference is at 0.
-    leaks : tuple of str
-    left_out : dict
-    skipped : tuple of SkippedRows
     columns : slice or int array
         Features that are looked at one by one.
     """
-
-    classification: bool
-    rows_of: Callable[[Sequence[int]], Iterable[tuple[Any, np.ndarray]]]
-    leaks: tuple[str, ...]
-    left_out: dict[str, int]
-    skipped: tuple[SkippedRows, ...] = ()
-    columns: Any = field(default_factory=lambda: slice(None))
-
-
-def audit_of(fitted: TableModel, found: HeldOut, table: LookedAt, facts: dict[str, str]) -> Audit:
-    """Put an audit together, with a closer look at sources that disagree."""
     report = fitted.report()
     return Audit(
         report,
-        compare_errors(found, table.classification),
-        _cards(fitted, table, report, found),
+        compare_errors(found, fitted.is_classifier),
+        _cards(fitted, found, report, rows_of, columns),
         tuple((rule.name, str(rule)) for rule in fitted.preprocessor_.rules_),
-        table.left_out,
+        left_out,
         facts,
-        skipped=table.skipped,
-        leaks=table.leaks,
+        skipped=skipped,
+        leaks=leaks,
     )
 
 
 def _cards(
-    fitted: TableModel, table: LookedAt, report: SourceReport, found: HeldOut
+    fitted: TableModel, found: HeldOut, report: SourceReport, rows_of: Any, columns: Any
 ) -> tuple[SourceCard, ...]:
     result, model = verdict(report), fitted.model_
     chosen = sorted(
@@ -204,15 +227,13 @@ def _cards(
     )[:MOST_CARDS]
     if not chosen:
         return ()
-    ((X_own, y_own),) = table.rows_of([0])
-    rows = table.rows_of(chosen)
-    columns = table.columns
+    ((X_own, y_own),) = rows_of([0])
     features = fitted.preprocessor_.get_feature_names_out()[columns]
-    classes = model.classes_ if table.classification else None
+    classes = model.classes_ if fitted.is_classifier else None
     look = model.predict if classes is None else model.predict_proba
     reference = Side(few_columns(X_own, columns), y_own, found.scores)
     cards = []
-    for i, (X, y) in zip(chosen, rows, strict=True):
+    for i, (X, y) in zip(chosen, rows_of(chosen), strict=True):
         line = report.sources[i]
         side = Side(few_columns(X, columns), y, look(X))
         again = None if scipy.sparse.issparse(X) else look

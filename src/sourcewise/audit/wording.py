@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from sourcewise.audit.diagnosis import Guess
+from sourcewise.audit.column_kinds import ColumnFinding
+from sourcewise.audit.label_kinds import Hypothesis, OwnRule
 
 CANNOT_TELL = "cannot tell"
 TWENTY = "Have {source} label twenty of your trusted rows."
@@ -69,175 +68,108 @@ QUESTIONS = {
     CANNOT_TELL: "Look at twenty of its rows beside twenty of yours, and ask how they were made.",
 }
 
+# What a guess rests on, by its kind.
+RESTS_ON = {
+    "one label for all": "{here:.0%} of its rows have the label {a}; of yours, {there:.0%}.",
+    "label bias": (
+        "{here:.0%} of its rows have the label {a}; of yours, {there:.0%}: as if {amount:.0%} of "
+        "its rows had got that label whatever they are."
+    ),
+    "two classes swapped": (
+        "Where the model expects {a} it says {b}, and the other way round; its other labels fit."
+    ),
+    "classes permuted": "Its labels fit if the names of {moved} are exchanged.",
+    "class never used": "It never uses {a} ({here:.0%} of its rows; of yours, {there:.0%}).",
+    "class relabelled": (
+        "It never uses {a} ({here:.0%} of its rows; of yours, {there:.0%}), and says {b} where the "
+        "model expects it."
+    ),
+    "columns permuted": "Columns lie in other places: {pairs}; put back, its labels fit.",
+    "other units": "{four} {scale}; brought to yours, its labels fit.",
+    "noisy features": (
+        "{n_columns} of its columns spread more widely than yours, around the same middle."
+    ),
+    "other population": (
+        "Its labels fit what the model expects of them, but its rows lie elsewhere ({three})."
+    ),
+    "label units": "Its labels are {amount:.3g} times what the model expects; divided, they fit.",
+    "label shift": "Its labels lie {size} {side} what the model expects; moved, they fit.",
+}
+# The same of kinds that the model's agreement shows, classes first, then numbers.
+AGREES = (
+    "The model agrees with {agreed:.0%} of its labels{words}; on your own rows it is right for "
+    "{usual:.0%}.",
+    "Its labels correlate {agreed:+.2f} with what the model predicts, {words}; your own do "
+    "{usual:+.2f}.",
+)
+AGREEMENT = {
+    ("flipped labels", False): ", as if the two classes were exchanged",
+    ("shuffled labels", False): ", no more than labels in any order would",
+    ("noisy labels", False): ", as if {amount:.0%} of them were changed at random",
+    ("flipped sign", True): "the sign is turned",
+    ("shuffled labels", True): "no more than chance",
+    ("noisy labels", True): "errors are {amount:.2g} times as large as usual",
+}
+FACTS = (
+    "the model agrees with {agreed:.0%} of its labels, and is right for {usual:.0%} of yours",
+    "its labels correlate {agreed:+.2f} with what the model predicts, yours {usual:+.2f}",
+)
 
-@dataclass(frozen=True)
-class Wording:
-    """Words for one guess.
 
-    Attributes
-    ----------
-    guess : Guess
-    features : array of str
-    classes : array, optional
-    rows : int
-    rates : list of (label, share here, share in the reference)
-    agreement : (here, on held-out trusted rows)
+def why(
+    kind: str,
+    best: Hypothesis,
+    found: ColumnFinding | None,
+    own: OwnRule | None,
+    *,
+    features: np.ndarray,
+    numbers: bool,
+    rows: int,
+    rates: list[tuple[Any, float, float]],
+    agreement: tuple[float, float],
+) -> str:
+    """Say what a guess rests on.
+
+    ``rates`` are labels with their shares here and in the reference, ``agreement`` is that of the
+    model with labels here and on held-out trusted rows.
     """
+    told: dict[str, Any] = dict(zip(("agreed", "usual"), agreement, strict=True))
+    told["amount"] = best.amount
+    columns = [] if found is None else [repr(str(features[j])) for j in found.columns]
+    if kind == CANNOT_TELL:
+        return _cannot_tell(FACTS[numbers].format(**told), columns, own, rows)
+    if kind not in RESTS_ON:
+        return AGREES[numbers].format(words=AGREEMENT[kind, numbers].format(**told), **told)
+    if best.classes:
+        named = [rates[k] for k in best.classes]
+        told["here"], told["there"] = named[0][1:]
+        told["a"], told["b"] = repr(named[0][0]), repr(named[-1][0])
+        told["moved"] = ", ".join(repr(label) for label, _, _ in named[:8])
+    told["side"] = "above" if best.amount > 0 else "below"
+    told["size"] = f"{float(f'{abs(best.amount):.3g}'):,.10g}"
+    told["n_columns"], told["four"] = len(columns), ", ".join(columns[:4])
+    told["scale"] = "has another scale" if len(columns) == 1 else "have another scale"
+    more = len(columns) - 3
+    told["three"] = ", ".join(columns[:3]) + (f" and {more} more" if more > 0 else "")
+    if found is not None and found.came_from is not None:
+        places = zip(columns[:3], found.came_from[:3], strict=True)
+        pairs = [f"its {here} looks like your {str(features[b])!r}" for here, b in places]
+        told["pairs"] = ", ".join(pairs) + (f" (and {more} more columns)" if more > 0 else "")
+    return RESTS_ON[kind].format(**told)
 
-    guess: Guess
-    features: np.ndarray
-    classes: np.ndarray | None
-    rows: int
-    rates: list[tuple[Any, float, float]]
-    agreement: tuple[float, float]
 
-    def why(self) -> str:
-        """Say what the guess rests on."""
-        special = {
-            "one label for all": self._one_label,
-            "label bias": self._bias,
-            "two classes swapped": self._swapped,
-            "classes permuted": self._permuted_classes,
-            "class never used": self._never_used,
-            "class relabelled": self._relabelled,
-            "columns permuted": self._permuted_columns,
-            "other units": self._units,
-            "noisy features": self._noisier,
-            "other population": self._elsewhere,
-            "label units": self._label_units,
-            "label shift": self._label_shift,
-            CANNOT_TELL: self._cannot_tell,
-        }
-        return special.get(self.guess.kind, self._agreement)()
-
-    def _agreement(self) -> str:
-        here, usual = self.agreement
-        if self.classes is None:
-            words = {
-                "flipped sign": "the sign is turned",
-                "shuffled labels": "no more than chance",
-                "noisy labels": f"errors are {self._amount:.2g} times as large as usual",
-            }[self.guess.kind]
-            return (
-                f"Its labels correlate {here:+.2f} with what the model predicts, {words}; your own "
-                f"do {usual:+.2f}."
-            )
-        words = {
-            "flipped labels": ", as if the two classes were exchanged",
-            "shuffled labels": ", no more than labels in any order would",
-            "noisy labels": f", as if {self._amount:.0%} of them were changed at random",
-        }[self.guess.kind]
+def _cannot_tell(facts: str, columns: list[str], own: OwnRule | None, rows: int) -> str:
+    if own is None:
+        few = "1 row is" if rows == 1 else f"{rows} rows are"
+        return f"{few} too few for a guess: {facts}."
+    if columns:
         return (
-            f"The model agrees with {here:.0%} of its labels{words}; on your own rows it is right "
-            f"for {usual:.0%}."
+            f"Its columns differ from yours (most: {columns[0]}), and that alone does "
+            f"not explain it: {facts}."
         )
-
-    @property
-    def _amount(self) -> float:
-        return self.guess.hypothesis.amount
-
-    def _name(self, which: int) -> str:
-        return repr(self.rates[self.guess.hypothesis.classes[which]][0])
-
-    def _rate(self, which: int) -> tuple[float, float]:
-        _, here, there = self.rates[self.guess.hypothesis.classes[which]]
-        return here, there
-
-    def _one_label(self) -> str:
-        here, there = self._rate(0)
-        return f"{here:.0%} of its rows have the label {self._name(0)}; of yours, {there:.0%}."
-
-    def _bias(self) -> str:
-        here, there = self._rate(0)
+    if own.sureness > 5.0 and own.likeness < 0.4:
         return (
-            f"{here:.0%} of its rows have the label {self._name(0)}; of yours, {there:.0%}: as if "
-            f"{self._amount:.0%} of its rows had got that label whatever they are."
+            f"Its labels follow its columns, but by another rule than yours: {facts}. Columns "
+            "in another order would look like that."
         )
-
-    def _swapped(self) -> str:
-        return (
-            f"Where the model expects {self._name(0)} it says {self._name(1)}, and the other way "
-            "round; its other labels fit."
-        )
-
-    def _permuted_classes(self) -> str:
-        moved = [repr(self.rates[i][0]) for i in self.guess.hypothesis.classes]
-        return f"Its labels fit if the names of {', '.join(moved[:8])} are exchanged."
-
-    def _never_used(self) -> str:
-        here, there = self._rate(0)
-        return f"It never uses {self._name(0)} ({here:.0%} of its rows; of yours, {there:.0%})."
-
-    def _relabelled(self) -> str:
-        here, there = self._rate(0)
-        return (
-            f"It never uses {self._name(0)} ({here:.0%} of its rows; of yours, {there:.0%}), and "
-            f"says {self._name(1)} where the model expects it."
-        )
-
-    def _columns(self) -> list[str]:
-        assert self.guess.columns is not None
-        return [repr(str(self.features[j])) for j in self.guess.columns.columns]
-
-    def _permuted_columns(self) -> str:
-        found = self.guess.columns
-        assert found is not None and found.came_from is not None
-        pairs = [
-            f"its {str(self.features[a])!r} looks like your {str(self.features[b])!r}"
-            for a, b in zip(found.columns[:3], found.came_from[:3], strict=True)
-        ]
-        more = len(found.columns) - len(pairs)
-        rest = f" (and {more} more columns)" if more > 0 else ""
-        return f"Columns lie in other places: {', '.join(pairs)}{rest}; put back, its labels fit."
-
-    def _units(self) -> str:
-        names = self._columns()
-        verb = "has another scale" if len(names) == 1 else "have another scale"
-        return f"{', '.join(names[:4])} {verb}; brought to yours, its labels fit."
-
-    def _noisier(self) -> str:
-        n = len(self._columns())
-        return f"{n} of its columns spread more widely than yours, around the same middle."
-
-    def _elsewhere(self) -> str:
-        names = self._columns()
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        return (
-            f"Its labels fit what the model expects of them, but its rows lie elsewhere "
-            f"({', '.join(names[:3])}{more})."
-        )
-
-    def _label_units(self) -> str:
-        return f"Its labels are {self._amount:.3g} times what the model expects; divided, they fit."
-
-    def _label_shift(self) -> str:
-        side = "above" if self._amount > 0 else "below"
-        size = f"{float(f'{abs(self._amount):.3g}'):,.10g}"
-        return f"Its labels lie {size} {side} what the model expects; moved, they fit."
-
-    def _cannot_tell(self) -> str:
-        here, usual = self.agreement
-        if self.classes is None:
-            facts = (
-                f"its labels correlate {here:+.2f} with what the model predicts, yours {usual:+.2f}"
-            )
-        else:
-            facts = (
-                f"the model agrees with {here:.0%} of its labels, and is right for {usual:.0%} of "
-                "yours"
-            )
-        own, columns = self.guess.own, self.guess.columns
-        if own is None:
-            rows = "1 row is" if self.rows == 1 else f"{self.rows} rows are"
-            return f"{rows} too few for a guess: {facts}."
-        if columns is not None:
-            return (
-                f"Its columns differ from yours (most: {self._columns()[0]}), and that alone does "
-                f"not explain it: {facts}."
-            )
-        if own.sureness > 5.0 and own.likeness < 0.4:
-            return (
-                f"Its labels follow its columns, but by another rule than yours: {facts}. Columns "
-                "in another order would look like that."
-            )
-        return f"No single mistake explains it: {facts}."
+    return f"No single mistake explains it: {facts}."

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from sourcewise.audit import Audit, ErrorComparison, run_audit
-from sourcewise.audit.learners import LINEAR, NAMES
+from sourcewise.audit.run import LINEAR, NAMES
 from sourcewise.cli import image_options as i
 from sourcewise.cli import options as o
 from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
