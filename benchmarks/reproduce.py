@@ -19,9 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.shapes import unit
-from sourcewise.experiments.animal_study import AnimalStudy
+from sourcewise.experiments.animal_study import AnimalStudy, corrupt_groups
 from sourcewise.experiments.catalog import make_study
-from sourcewise.experiments.corruptions import corrupt_groups
 from sourcewise.experiments.grid import Only, Task
 from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.splits import repeat_seed, split_groups

@@ -11,7 +11,7 @@ import scipy.sparse
 from sklearn.linear_model import RidgeCV
 
 from sourcewise import ReferenceKFold
-from sourcewise.experiments.unit import unit_seconds
+from sourcewise.experiments.estimate import unit_seconds
 
 # sources, rows each, columns with the constant one, sources with shuffled labels
 SHAPES = {

@@ -14,7 +14,7 @@ from benchmarks.accuracy.methods import (
     ORACLE,
     REFERENCE_ONLY,
 )
-from sourcewise.experiments.significance import Counts, count
+from sourcewise.experiments.significance_tables import Counts, count
 
 CELL = ["data", "variation", "corruption", "bad"]
 WORST = 0.02  # regret that no cell should exceed

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from sourcewise.experiments.animal_study import AnimalStudy
+from sourcewise.experiments.catalog import make_animals, make_products
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.names import METHODS
 from sourcewise.experiments.product_studies import BookStudy, EveryProductStudy
-from sourcewise.experiments.runner import run_study
-from sourcewise.experiments.stand_ins import make_animals, make_products
+from sourcewise.experiments.study import run_study
 
 FEW = ("paper", "all data", "probability median", "default")
 

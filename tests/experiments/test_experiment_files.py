@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from sourcewise.experiments.animals import IMAGE_FILES, attribute_names, read_animals
-from sourcewise.experiments.catalog import make_study
+from sourcewise.experiments.catalog import make_animals, make_study, read_awa1, read_fdu_mtl
 from sourcewise.experiments.products import listed_products, read_all, read_listed
-from sourcewise.experiments.stand_ins import make_animals, read_awa1, read_fdu_mtl
 
 
 def write_product(path, n_rows=6, n_columns=26, label=None):

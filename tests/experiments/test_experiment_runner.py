@@ -17,7 +17,7 @@ from experiments.small_studies import animals, books, every_product, part, same_
 from sourcewise.experiments.estimate import estimate, unit_of
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.results import ResultsFile, Row, refusal
-from sourcewise.experiments.runner import run_study
+from sourcewise.experiments.study import run_study
 from sourcewise.progress import listening
 from sourcewise.runs import WorkerGone
 

@@ -5,11 +5,11 @@ import pytest
 
 from experiments.small_studies import animals, books, every_product, part
 from sourcewise.experiments import study as study_module
+from sourcewise.experiments.animal_study import CORRUPTIONS, corrupt_groups
 from sourcewise.experiments.bench import Bench
-from sourcewise.experiments.corruptions import CORRUPTIONS, corrupt_groups
+from sourcewise.experiments.catalog import make_animals, make_products
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.splits import repeat_seed, split_books, split_each, split_groups
-from sourcewise.experiments.stand_ins import make_animals, make_products
 
 
 def test_the_animals_split_has_the_papers_sizes_and_leaves_no_row_out():

@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 import sourcewise as sw
 from sourcewise.core.discrepancy.methods import DISCREPANCIES
 from sourcewise.experiments.bench import LOCAL_C, Bench
+from sourcewise.experiments.facts import Facts
 
 N_SOURCES, ROWS, REFERENCE_ROWS = 4, 30, 40
 NAMES = tuple(f"s{i}" for i in range(N_SOURCES))
@@ -64,6 +65,15 @@ def test_a_source_of_one_class_says_so_whatever_the_features():
     models = local_models(X, np.stack([np.zeros_like(y[0]), np.ones_like(y[0]), *y[2:]]))
     np.testing.assert_allclose(X[0] @ models[0], -1.0)
     np.testing.assert_allclose(X[1] @ models[1], 1.0)
+
+
+def test_what_is_taken_and_put_together_is_what_was_asked_for():
+    _, _, X, y = made_up()
+    facts = Facts(NAMES, y, {"given": X}, {})
+    ours, theirs = facts.take([3, 0]).append(facts.take([1])), facts.take([3, 0, 1])
+    assert ours.names == theirs.names == ("s3", "s0", "s1")
+    np.testing.assert_array_equal(ours.X["given"], theirs.X["given"])
+    np.testing.assert_array_equal(ours.y, y[[3, 0, 1]])
 
 
 def test_findings_about_a_source_do_not_depend_on_the_sources_beside_it():

@@ -33,7 +33,7 @@ def test_baselines_are_called_as_in_the_library():
 
 def test_names_are_those_that_the_runner_writes():
     runner = pytest.importorskip("sourcewise.experiments.catalog")
-    corruptions = pytest.importorskip("sourcewise.experiments.corruptions")
+    corruptions = pytest.importorskip("sourcewise.experiments.animal_study")
     assert tuple(CORRUPTIONS) == tuple(corruptions.CORRUPTIONS)
     assert set(runner.STUDIES) == {PRODUCTS, ALL_PRODUCTS, ANIMALS}
     assert on_published_data({"data": runner.PUBLISHED})

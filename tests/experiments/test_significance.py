@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from sourcewise.experiments.significance import Counts, count, significance
+from sourcewise.experiments.significance_tables import Counts, count, significance
 
 NONE = np.nan
 # Mean 2 and standard deviation 1, both exact.

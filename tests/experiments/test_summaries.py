@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sourcewise.experiments.summaries import summarise
+from sourcewise.experiments.study_errors import summarise
 
 NONE = np.nan
 

@@ -21,7 +21,7 @@ from sourcewise.experiments.estimate import Estimate
 from sourcewise.experiments.estimate import estimate as estimate_cost
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.names import DEFAULT, METHODS
-from sourcewise.experiments.runner import run_study
+from sourcewise.experiments.study import run_study
 from sourcewise.progress import listening
 from sourcewise.progress_bars import progress_bars
 from sourcewise.runs import Lines, WorkerGone, in_words

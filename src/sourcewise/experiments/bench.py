@@ -25,9 +25,8 @@ from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import choose_local_setting, select
-from sourcewise.experiments.facts import Costs, Facts
+from sourcewise.experiments.facts import Costs, Facts, lay_out, reference_pool, with_sources
 from sourcewise.experiments.names import METHODS
-from sourcewise.experiments.pools import lay_out, reference_pool, with_sources
 
 LOCAL_C = 100.0  # of the local models behind the medians, the authors' choice
 MEDIANS = ("geometric median", "component median", "probability median")

@@ -18,8 +18,7 @@ from sourcewise.experiments.names import (
     REFERENCE,
 )
 from sourcewise.experiments.paper_numbers import notebook_products_by_n, on_published_data
-from sourcewise.experiments.study_errors import Studies, StudyErrors
-from sourcewise.experiments.summaries import Summary, span, summarise
+from sourcewise.experiments.study_errors import Studies, StudyErrors, Summary, span, summarise
 from sourcewise.experiments.tables import check_not_empty, studies_in_words
 from sourcewise.extras import how_to_install
 from sourcewise.safe_text import one_line

@@ -1,11 +1,12 @@
-"""What every study has in common: settings, the part that is wanted, rows of results."""
+"""What every study has in common: settings, the part that is wanted, rows of results, a run."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from sourcewise.experiments.bench import TOL, Bench, Outcome
 from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task
 from sourcewise.experiments.names import METHODS
-from sourcewise.experiments.results import Row
+from sourcewise.experiments.results import ResultsFile, Row
 from sourcewise.experiments.splits import repeat_seed
+from sourcewise.runs import Progress, run_left
 
 Costs = Mapping[str, float]
 
@@ -135,3 +137,28 @@ def fingerprint(*arrays: np.ndarray) -> str:
         digest.update(f"{array.shape}{array.dtype.str}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()[:16]
+
+
+def run_study(study: Study, path: Path, only: Only, *, jobs: int = 1) -> Progress:
+    """Run what is wanted and not there yet.
+
+    The file of results is created, or continued if it has the same settings.
+    """
+    tasks = study.tasks(only)
+    with ResultsFile(path, study.settings()) as file:
+        sink = StudySink(study, file)
+        return run_left(study.run, tasks, sink, jobs=jobs, n_runs=lambda task: task.n_runs)
+
+
+class StudySink:
+    """A file of results, asked for the runs of one study."""
+
+    def __init__(self, study: Study, file: ResultsFile):
+        self.study, self.add = study, file.add
+        self.there = file.keys()
+
+    def left(self, task: Task) -> Task | None:
+        """Return a task with the runs that are not there for every method."""
+        name, methods = self.study.name, self.study.methods
+        keys = [k for k in task.keys if any((name, *k, m) not in self.there for m in methods)]
+        return replace(task, keys=tuple(keys)) if keys else None

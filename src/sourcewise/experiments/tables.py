@@ -19,8 +19,7 @@ from sourcewise.experiments.paper_numbers import (
     products_ranges,
 )
 from sourcewise.experiments.significance_tables import significance_sheets
-from sourcewise.experiments.study_errors import Studies, StudyErrors
-from sourcewise.experiments.summaries import Summary, span, summarise
+from sourcewise.experiments.study_errors import Studies, StudyErrors, Summary, span, summarise
 
 EMPTY = "The results are empty: no run is finished yet; let 'sourcewise reproduce' go on."
 UNKNOWN_STUDIES = "The results hold no study with tables; they hold {studies}."
