@@ -11,7 +11,7 @@ HERE = Path(__file__).parent.parent / "src" / "sourcewise"
 # From the bottom to the top; those of one line know nothing of each other.
 LAYERS = (
     ("extras", "files", "interruption", "safe_text"),
-    ("progress", "progress_bars"),
+    ("progress",),
     ("core",),
     ("columns", "validation", "engines.memory", "report"),
     ("corruption", "estimators"),
@@ -23,7 +23,7 @@ LAYERS = (
     ("cli",),
 )
 # Parts of one file, in effect.
-TOGETHER = ({"progress", "progress_bars"}, set(LAYERS[6]))
+TOGETHER = (set(LAYERS[6]),)
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 

@@ -11,8 +11,7 @@ pytest.importorskip("rich", reason="bars need rich")
 from rich.console import Console
 from rich.progress import Progress
 
-from sourcewise.progress import FITS
-from sourcewise.progress_bars import Stages
+from sourcewise.progress import FITS, Stages
 
 
 @pytest.fixture

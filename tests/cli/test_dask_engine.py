@@ -12,7 +12,7 @@ from distributed import LocalCluster
 
 import sourcewise as sw
 from cli.running import NAMES, TOLD, make_rows, run_here, write_csv
-from sourcewise.cli import on_cluster
+from sourcewise.cli import fitting_options
 from sourcewise.engines.dask import cluster, messages
 
 
@@ -105,18 +105,18 @@ def test_mistakes_are_told_in_a_sentence_and_nothing_is_written(
     nowhere = "tcp://127.0.0.1:1"
     tls = tmp_path / "ca.pem"
     told = *TOLD, *dask
-    alone = on_cluster.ONLY_ON_CLUSTER
+    alone = fitting_options.ONLY_ON_CLUSTER
     for arguments, sentence in (
         (
             (*TOLD, "--scheduler", scheduler),
             alone.format(option="--scheduler"),
         ),
         ((*TOLD, "--resume", tmp_path), alone.format(option="--resume")),
-        ((*TOLD, "--engine", "dask", "--tls-ca", tls), on_cluster.TLS_NEEDS_SCHEDULER),
-        ((*told, "--tls-ca", tls), on_cluster.TLS_TOGETHER),
+        ((*TOLD, "--engine", "dask", "--tls-ca", tls), fitting_options.TLS_NEEDS_SCHEDULER),
+        ((*told, "--tls-ca", tls), fitting_options.TLS_TOGETHER),
         (
             (*told, "--tls-ca", tls, "--tls-cert", tls, "--tls-key", tls),
-            on_cluster.NO_TLS_FILE.format(path=tls, option="--tls-ca"),
+            fitting_options.NO_TLS_FILE.format(path=tls, option="--tls-ca"),
         ),
         ((*told, "--resume", Path(__file__)), "--resume takes a folder"),
         ((*told, "--resume", parquet / "found"), "which is read; choose another folder"),

@@ -10,6 +10,7 @@ from flwr.cli.flower_config import parse_superlink_connection
 
 from sourcewise import load
 from sourcewise.cli import main
+from sourcewise.cli.federated import FOLDER_EXISTS, NO_TABLE
 from sourcewise.engines.flower import LocalCarrier, RunSettings, Site, read_site_file, run_server
 
 
@@ -80,8 +81,8 @@ def test_a_site_with_other_names_of_columns_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["{there}"], "exists already"),
-        (["{new}", "--reference", "{new}.csv"], "There is no table"),
+        (["{there}"], FOLDER_EXISTS),
+        (["{new}", "--reference", "{new}.csv"], NO_TABLE),
         (["{new}", "--sites", "0"], "--sites"),
         ([], "DIR"),
     ],
@@ -90,7 +91,7 @@ def test_init_refuses_in_a_sentence_and_writes_nothing(tmp_path, capsys, argumen
     places = {"there": str(tmp_path), "new": str(tmp_path / "new")}
     assert main(["federated", "init", *(a.format(**places) for a in arguments)]) == 2
     told = capsys.readouterr().err
-    assert why in told
+    assert why.format(path=arguments[-1].format(**places) if arguments else "") in told
     assert len(told.strip().splitlines()) == 1
     assert not (tmp_path / "new").exists()
 

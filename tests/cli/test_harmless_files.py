@@ -9,7 +9,7 @@ import re
 import pytest
 
 from cli.running import TOLD, make_rows, run_here, write_csv
-from sourcewise.cli.notes import LEFT_OUT_TEXT
+from sourcewise.cli.fit import LEFT_OUT_TEXT
 
 FORMULAS = ("=cmd|'/c calc'!A1", "+1+1", "-2", "@SUM(A1)")
 

@@ -7,6 +7,7 @@ import pytest
 
 from cli.running import linux, run, run_here
 from experiments.made_up import animals_rows, products_rows, write_results
+from sourcewise.cli.tables_and_figures import figures, tables
 
 PAIRS = [("tables", {"md", "csv", "tex"}), ("figures", {"png", "svg"})]
 COMMANDS = [command for command, _ in PAIRS]
@@ -67,7 +68,8 @@ class TestCommands:
 
     def test_results_are_not_touched(self, results, tmp_path):
         before = results.read_bytes()
-        run_here("tables", results, "-o", tmp_path)
+        tables(results, tmp_path)
+        figures(results, tmp_path)
         assert results.read_bytes() == before
 
     def test_help_names_them(self):

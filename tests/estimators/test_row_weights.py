@@ -138,6 +138,6 @@ class TestVerbose:
 
     def test_what_to_install(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "rich.console", None)
-        monkeypatch.delitem(sys.modules, "sourcewise.progress_bars", raising=False)
+        monkeypatch.delitem(sys.modules, "sourcewise.progress", raising=False)
         with pytest.raises(ImportError, match="verbose=True shows progress bars"):
             model(verbose=True).fit(X, Y, sources=SOURCES)

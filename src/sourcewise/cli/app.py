@@ -12,12 +12,11 @@ from sourcewise.cli.demo import demo
 from sourcewise.cli.entry import BAD_INPUT, INTERRUPT, INTERRUPTED, complain
 from sourcewise.cli.export import export
 from sourcewise.cli.federated import app as federated
-from sourcewise.cli.figures import figures
 from sourcewise.cli.fit import fit
 from sourcewise.cli.images import images
 from sourcewise.cli.predict import predict
 from sourcewise.cli.reproduce import StudyInterrupted, reproduce
-from sourcewise.cli.tables import tables
+from sourcewise.cli.tables_and_figures import figures, tables
 
 # typer brings click along or vendors it, depending on its version.
 UsageProblem: Any = typer.BadParameter.__mro__[2]

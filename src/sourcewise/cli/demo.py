@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 
 from sourcewise import save
 from sourcewise.audit import Settings, run_audit
@@ -14,7 +13,7 @@ from sourcewise.cli import options as o
 from sourcewise.cli.audit import in_words
 from sourcewise.cli.output import NOT_WRITABLE, facts, outputs
 from sourcewise.datasets import VendorDigits, vendor_digits
-from sourcewise.progress_bars import progress_bars
+from sourcewise.progress import progress_bars
 from sourcewise.report.html import render
 from sourcewise.safe_text import csv_text
 from sourcewise.tables.request import TableRequest
@@ -23,10 +22,7 @@ from sourcewise.tables.training import read_training
 
 def demo(
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Folder for the table, the report and the model."
-        ),
+        Path, o.output("FILE", "Folder for the table, the report and the model.", show_default=True)
     ] = Path("sourcewise-demo"),
     quiet: o.Quiet = False,
 ) -> None:

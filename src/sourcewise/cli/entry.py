@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(arguments: Sequence[str] | None) -> int:
     try:
         import pyarrow  # noqa: F401  (used later; better to know now if it is missing)
+        import rich  # noqa: F401
 
         from sourcewise.cli.app import run
     except ModuleNotFoundError as error:

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from sourcewise import load
+from sourcewise.cli import options as o
 from sourcewise.cli.output import DATA, STDOUT, check_output, outputs, plain, source_weights
 from sourcewise.safe_text import json_text
 
@@ -21,31 +22,21 @@ class Format(StrEnum):
 
 
 def export(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="Model file from sourcewise fit.", show_default=False),
-    ],
+    model: o.ModelFile,
     to: Annotated[
         Format,
         typer.Option(help="nvflare: the aggregation_weights of its aggregators; json: all of it."),
     ] = Format.json,
     per_step: Annotated[
         bool,
-        typer.Option(
+        o.flag(
             "--per-step",
-            help="For nvflare: weights that are right after the aggregator has multiplied them by "
+            "For nvflare: weights that are right after the aggregator has multiplied them by "
             "a site's local steps (weigh_by_local_iter), if those grow with its rows.",
         ),
     ] = False,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File to write (.json).",
-            show_default="- (standard output)",
-        ),
+        Path, o.output("FILE", "File to write (.json).", show_default="- (standard output)")
     ] = STDOUT,
 ) -> None:
     """Print the weights of the sources for other software.

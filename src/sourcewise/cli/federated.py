@@ -55,28 +55,19 @@ def demo(quiet: o.Quiet = False) -> None:
 
 @app.command()
 def site(
-    file: Annotated[
-        Path, typer.Argument(metavar="SITE.TOML", help="The site's own file.", show_default=False)
-    ],
+    file: Annotated[Path, o.given("SITE.TOML", "The site's own file.")],
     superlink: Annotated[
         str, typer.Option(metavar="HOST:PORT", help="Where the questions come from.")
     ] = "127.0.0.1:8000",
     root_certificates: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Of the authority that signed the server's.", show_default=False
-        ),
+        Path | None, o.told("FILE", "Of the authority that signed the server's.")
     ] = None,
     key: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="This site's private key, if nodes register.", show_default=False
-        ),
+        Path | None, o.told("FILE", "This site's private key, if nodes register.")
     ] = None,
-    insecure: Annotated[bool, typer.Option("--insecure", help="Without encryption.")] = False,
+    insecure: Annotated[bool, o.flag("--insecure", "Without encryption.")] = False,
     max_retries: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=0, help="Give up after so many.", show_default="never"),
+        int | None, o.told("N", "Give up after so many.", min=0, show_default="never")
     ] = None,
 ) -> None:
     """Answer questions about a table that stays here, as far as its owner allows.
@@ -98,14 +89,9 @@ def site(
 
 @app.command()
 def init(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)
-    ],
+    directory: Annotated[Path, o.given("DIR", "Folder to make.")],
     reference: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Table of rows that you trust, CSV or Parquet.", show_default=False
-        ),
+        Path | None, o.told("FILE", "Table of rows that you trust, CSV or Parquet.")
     ] = None,
     label: Annotated[
         str, typer.Option(metavar="COLUMN", help="Column of the labels, at every site.")

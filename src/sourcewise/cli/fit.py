@@ -1,19 +1,22 @@
-"""``sourcewise fit``."""
+"""``sourcewise fit``, and what is said about its table."""
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from sourcewise import save
 from sourcewise.audit import fit_table
 from sourcewise.cli import options as o
-from sourcewise.cli.fitting_options import FittingOptions, with_fitting_options
-from sourcewise.cli.notes import table_notes, wrapped
-from sourcewise.cli.on_cluster import fit_on_cluster, on_cluster, sources_on_cluster
+from sourcewise.cli.fitting_options import (
+    FittingOptions,
+    on_cluster,
+    progress_of_cluster,
+    sources_on_cluster,
+    with_fitting_options,
+)
 from sourcewise.cli.output import (
     MODEL,
     WEIGHTS,
@@ -24,12 +27,19 @@ from sourcewise.cli.output import (
     say,
     source_weights,
 )
-from sourcewise.cli.progress_lines import progress_of_cluster
-from sourcewise.progress_bars import progress_bars
+from sourcewise.progress import progress_bars
 from sourcewise.report.verdict import verdict
 from sourcewise.safe_text import csv_text
+from sourcewise.tables.bad_rows import UNNAMED, UNREADABLE
+from sourcewise.tables.model import TableModel
 from sourcewise.tables.training import read_training
 
+MOST = 12
+LEFT_OUT_TEXT = (
+    "Column {name!r} looks like free text and was left out; --text {option} makes features of its "
+    "words."
+)
+LEFT_OUT = "Column {name!r} was left out: hardly any two rows share a value."
 SAME_OUTPUT = "--output and --weights name the same file {path}; give two names."
 
 
@@ -37,24 +47,13 @@ SAME_OUTPUT = "--output and --weights name the same file {path}; give two names.
 def fit(
     given: FittingOptions,
     *,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Model file to write (.skops).",
-            show_default=False,
-            rich_help_panel=o.OUTPUT,
-        ),
-    ],
+    output: Annotated[Path, o.output("FILE", "Model file to write (.skops).", o.OUTPUT)],
     weights: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write a CSV of sources, their weights, and how much each row counts.",
-            show_default=False,
-            rich_help_panel=o.OUTPUT,
+        o.told(
+            "FILE",
+            "Also write a CSV of sources, their weights, and how much each row counts.",
+            o.OUTPUT,
         ),
     ] = None,
     quiet: o.Quiet = False,
@@ -72,6 +71,8 @@ def fit(
     settings = given.settings()
     if on_cluster(given):
         with progress_of_cluster(quiet, as_json), sources_on_cluster(given) as sources:
+            from sourcewise.audit.on_cluster import fit_on_cluster
+
             model = fit_on_cluster(sources, settings)
     else:
         with progress_bars(quiet):
@@ -99,3 +100,56 @@ def fit(
         say("\n".join([said, "", str(report), "", *notes, f"Model: {output}"]))
         if weights is not None:
             say(f"Weights: {weights}")
+
+
+# -- what the terminal says about a table besides the result -----------------------------------
+
+
+def table_notes(fitted: TableModel) -> list[str]:
+    """Return paragraphs, each with an empty line behind it."""
+    return [*skipped_rows(fitted), *left_out_columns(fitted)]
+
+
+def skipped_rows(fitted: TableModel) -> list[str]:
+    """Return lines on rows that could not be used, the sources with most first."""
+    skipped = fitted.skipped_
+    if not skipped:
+        return []
+    total = sum(item.rows for item in skipped)
+    sources = len({item.source for item in skipped})
+    rows = "1 row was" if total == 1 else f"{total:,} rows were"
+    of = "1 source" if sources == 1 else f"{sources} sources"
+    lines = [f"{rows} left out, of {of}:", *(wrapped(str(item)) for item in skipped[:MOST])]
+    if len(skipped) > MOST:
+        lines.append(f"  ... and {len(skipped) - MOST} more (in the report)")
+    kept = set(fitted.sources_.tolist())
+    gone = [
+        name
+        for name in dict.fromkeys(item.source for item in skipped)
+        if name not in {*kept, UNNAMED, UNREADABLE}
+    ]
+    if gone:
+        lines.append(wrapped(f"Too little is left of {', '.join(gone[:MOST])}."))
+    return [*lines, ""]
+
+
+def left_out_columns(fitted: TableModel) -> list[str]:
+    """Return lines on columns that no model sees, though nobody asked for that."""
+    rules = [rule for rule in fitted.preprocessor_.rules_ if rule.kind == "left out"]
+    lines = [
+        wrapped(
+            (LEFT_OUT_TEXT if rule.wordy else LEFT_OUT).format(
+                name=rule.name, option=f"'{rule.name}'" if " " in rule.name else rule.name
+            ),
+            indent="",
+        )
+        for rule in rules[:MOST]
+    ]
+    if len(rules) > MOST:
+        lines.append(f"... and {len(rules) - MOST} more columns")
+    return [*lines, ""] if lines else []
+
+
+def wrapped(text: str, indent: str = "  ") -> str:
+    """Fit a sentence into 80 columns."""
+    return textwrap.fill(text, 79, initial_indent=indent, subsequent_indent=indent)

@@ -11,7 +11,7 @@ import typer
 from sourcewise.cli import options as o
 from sourcewise.cli.output import check_outside, say
 from sourcewise.cli.reproduce import StudyInterrupted
-from sourcewise.progress_bars import progress_bars
+from sourcewise.progress import progress_bars
 
 ALL = "all"
 BOTH = "Give --pca or --background, not both: the PCA is either there or to be learnt."
@@ -39,74 +39,49 @@ def about() -> None:
 def extract(
     pictures: Annotated[
         Path,
-        typer.Argument(
-            metavar="PICTURES",
-            help="Folder with a subfolder for each class, table with a column of paths (--image), "
+        o.given(
+            "PICTURES",
+            "Folder with a subfolder for each class, table with a column of paths (--image), "
             "or .npz of JPEG bytes.",
-            show_default=False,
         ),
     ],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FOLDER",
-            help="Folder for the features, as sourcewise reproduce animals reads them.",
-            show_default=False,
-            rich_help_panel=o.OUTPUT,
+        o.output(
+            "FOLDER",
+            "Folder for the features, as sourcewise reproduce animals reads them.",
+            o.OUTPUT,
         ),
     ],
     corruption: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Also corrupt every picture: blur, dead-pixels, rgb-swap (separated by commas), "
+        o.told(
+            "NAMES",
+            "Also corrupt every picture: blur, dead-pixels, rgb-swap (separated by commas), "
             "or all.",
-            show_default=False,
         ),
     ] = None,
     background: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PICTURES",
-            help="Learn a PCA on these other pictures and apply it to all features.",
-            show_default=False,
-        ),
+        o.told("PICTURES", "Learn a PCA on these other pictures and apply it to all features."),
     ] = None,
-    pca: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Apply a PCA that was learnt before.", show_default=False
-        ),
-    ] = None,
+    pca: Annotated[Path | None, o.told("FILE", "Apply a PCA that was learnt before.")] = None,
     components: Annotated[
         int, typer.Option(metavar="N", min=1, help="Dimensions of a PCA to be learnt.")
     ] = 100,
-    image: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of a table: its paths.", show_default=False),
-    ] = None,
+    image: Annotated[str | None, o.told("COLUMN", "Of a table: its paths.")] = None,
     image_folder: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Of a table: where its paths begin. Default: where the table is.",
-            show_default=False,
-        ),
+        o.told("FOLDER", "Of a table: where its paths begin. Default: where the table is."),
     ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Of a table: its classes.", show_default=False),
-    ] = None,
+    label: Annotated[str | None, o.told("COLUMN", "Of a table: its classes.")] = None,
     attributes: Annotated[
         Path | None,
-        typer.Option(
-            metavar="PATH",
-            help="What each class has: the folder of predicate-matrix-binary.txt, or a table of "
+        o.told(
+            "PATH",
+            "What each class has: the folder of predicate-matrix-binary.txt, or a table of "
             "classes and columns of 0 and 1. Default: those files beside the pictures, else "
             "every class is an attribute.",
-            show_default=False,
         ),
     ] = None,
     size: Annotated[
@@ -125,10 +100,7 @@ def extract(
     ] = 0,
     skip_bad_pictures: Annotated[
         bool,
-        typer.Option(
-            "--skip-bad-pictures",
-            help="Leave out pictures that cannot be read, and list them.",
-        ),
+        o.flag("--skip-bad-pictures", "Leave out pictures that cannot be read, and list them."),
     ] = False,
     quiet: o.Quiet = False,
 ) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from sourcewise import load
 from sourcewise.cli import options as o
 from sourcewise.cli.output import (
@@ -18,8 +16,7 @@ from sourcewise.cli.output import (
     prints_itself,
     say,
 )
-from sourcewise.progress import report_progress
-from sourcewise.progress_bars import progress_bars
+from sourcewise.progress import progress_bars, report_progress
 from sourcewise.safe_text import cell
 from sourcewise.tables.model import TableModel
 from sourcewise.tables.reading import Table
@@ -32,31 +29,17 @@ NAME_TAKEN = "The predictions need the name {name!r}, which --keep also gives to
 
 
 def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="Model file from sourcewise fit.", show_default=False),
-    ],
-    data: Annotated[
-        Path,
-        typer.Argument(metavar="NEW", help="Table with the same raw columns.", show_default=False),
-    ],
+    model: o.ModelFile,
+    data: Annotated[Path, o.given("NEW", "Table with the same raw columns.")],
     output: Annotated[
         Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Predictions to write (.csv, .parquet, or - to print), a line for each row.",
-            show_default=False,
+        o.output(
+            "FILE", "Predictions to write (.csv, .parquet, or - to print), a line for each row."
         ),
     ],
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMNS",
-            help="Columns of NEW to copy beside the predictions (an identifier).",
-            show_default=False,
-        ),
+        o.told("COLUMNS", "Columns of NEW to copy beside the predictions (an identifier)."),
     ] = None,
     quiet: o.Quiet = False,
     as_json: o.Json = False,
@@ -67,7 +50,9 @@ def predict(
     """
     check_output(output, PREDICTIONS, model, data)
     quiet = prints_itself(as_json, output) or quiet
-    fitted = load_table_model(model)
+    fitted = load(model)
+    if not isinstance(fitted, TableModel):
+        raise ValueError(NOT_A_TABLE_MODEL.format(path=model, kind=type(fitted).__name__))
     table = fitted.open_table(data)
     columns = fitted.preprocessor_.columns_
     kept = o.listed(keep)
@@ -79,14 +64,6 @@ def predict(
     elif not quiet:
         what = "1 prediction" if table.n_rows == 1 else f"{table.n_rows} predictions"
         say(f"{what}: {output}")
-
-
-def load_table_model(path: Path) -> TableModel:
-    """Load what ``sourcewise fit`` wrote."""
-    fitted = load(path)
-    if not isinstance(fitted, TableModel):
-        raise ValueError(NOT_A_TABLE_MODEL.format(path=path, kind=type(fitted).__name__))
-    return fitted
 
 
 def _predicted(

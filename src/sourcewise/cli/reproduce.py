@@ -22,8 +22,7 @@ from sourcewise.experiments.estimate import estimate as estimate_cost
 from sourcewise.experiments.grid import Only
 from sourcewise.experiments.names import DEFAULT, METHODS
 from sourcewise.experiments.study import run_study
-from sourcewise.progress import listening
-from sourcewise.progress_bars import progress_bars
+from sourcewise.progress import listening, progress_bars
 from sourcewise.runs import Lines, WorkerGone, in_words
 
 WINDOW = 900.0  # seconds; runs of one grid differ a lot
@@ -58,74 +57,52 @@ def reproduce(
     ],
     data: Annotated[
         str,
-        typer.Option(
-            metavar="DATA",
-            help="Folder with the published files, or data in their place: awa1 (animals), "
+        o.told(
+            "DATA",
+            "Folder with the published files, or data in their place: awa1 (animals), "
             "fdu-mtl (products), synthetic (made on the fly).",
-            show_default=False,
         ),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="File of results (SQLite); continued if it exists.",
-            show_default=False,
-            rich_help_panel=o.OUTPUT,
-        ),
+        o.output("FILE", "File of results (SQLite); continued if it exists.", o.OUTPUT),
     ] = None,
     folder: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Where awa1 or fdu-mtl are. Default: SOURCEWISE_DATA, ../shared/data, data.",
-            show_default=False,
+        o.told(
+            "FOLDER",
+            "Where awa1 or fdu-mtl are. Default: SOURCEWISE_DATA, ../shared/data, data.",
         ),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        o.told(
+            "N",
+            "Repeats. Default: the paper's, 1000 (products), 1 (all-products), 100 (animals).",
             min=1,
-            help="Repeats. Default: the paper's, 1000 (products), 1 (all-products), 100 (animals).",
-            show_default=False,
         ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FIELD=VALUES",
-            help="Run a part: target, corruption, n, p or repeat, values separated by commas. "
+        o.told(
+            "FIELD=VALUES",
+            "Run a part: target, corruption, n, p or repeat, values separated by commas. "
             "May be given several times.",
-            show_default=False,
         ),
     ] = None,
     groups: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=2,
-            help="animals: groups of pictures, one of them the reference. Default: 60.",
-            show_default=False,
-        ),
+        o.told("N", "animals: groups of pictures, one of them the reference. Default: 60.", min=2),
     ] = None,
     rows: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=10,
-            help="animals: pictures in a group. Default: 500 (awa1: 400).",
-            show_default=False,
-        ),
+        o.told("N", "animals: pictures in a group. Default: 500 (awa1: 400).", min=10),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAMES",
-            help=f"Methods to run, separated by commas. Default: all ({', '.join(METHODS)}).",
-            show_default=False,
+        o.told(
+            "NAMES",
+            f"Methods to run, separated by commas. Default: all ({', '.join(METHODS)}).",
         ),
     ] = None,
     seed: o.Seed = 0,
@@ -135,9 +112,9 @@ def reproduce(
     ] = 1,
     estimate: Annotated[
         bool,
-        typer.Option(
+        o.flag(
             "--estimate",
-            help="Measure a few runs, print what one run and the whole grid would take, stop.",
+            "Measure a few runs, print what one run and the whole grid would take, stop.",
         ),
     ] = False,
     quiet: o.Quiet = False,
