@@ -12,8 +12,6 @@ SOURCE = HERE.parent / "src" / "sourcewise"
 # that is what the test on the right compares with a definition, another way, or a document.
 THROUGH_CALLERS = {
     "archives": "test_crafted_models.py",
-    "baselines.linear_default": "baselines/test_one_fit.py",
-    "baselines.medians": "baselines/test_methods.py",
     "core.discrepancy.plug_in_queries": "engines/flower/test_modes.py",
     "core.weighted_grid": "core/test_weighted_grid.py",
     "engines.dask.frame_parts": "engines/test_dask_results.py",

@@ -76,6 +76,6 @@ def changed(changes: dict[str, Any], tol: float = TOL) -> Iterator[None]:
     with (
         mock.patch.multiple("sourcewise.core.choices", DEFAULT=default, PAPER=paper),
         mock.patch("sourcewise.baselines.shared_fits.NEWTON_TOL", tol),
-        mock.patch("sourcewise.baselines.local.NEWTON_TOL", tol),
+        mock.patch("sourcewise.baselines.shared_fits.NEWTON_TOL", tol),
     ):
         yield

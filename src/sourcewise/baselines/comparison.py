@@ -21,9 +21,8 @@ from sourcewise.baselines.base import Baseline, fit_together
 from sourcewise.baselines.component_median import ComponentMedian
 from sourcewise.baselines.fltrust import FLTrust
 from sourcewise.baselines.geometric_median import GeometricMedian
-from sourcewise.baselines.linear_default import LinearDefault, are_numbers
 from sourcewise.baselines.mixmin import MixMin
-from sourcewise.baselines.one_fit import OneFit, OneFitRegressor
+from sourcewise.baselines.one_fit import LinearDefault, OneFit, OneFitRegressor, are_numbers
 from sourcewise.baselines.pairwise_filter import PairwiseFilter
 from sourcewise.baselines.probability_median import ProbabilityMedian
 from sourcewise.baselines.reference_only import ReferenceOnly

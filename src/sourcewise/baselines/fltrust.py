@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sourcewise.baselines.base import Baseline, check_C
-from sourcewise.baselines.shared_docstrings import with_shared_entries
+from sourcewise.baselines.base import OfLocalModels, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import rectified_cosines, trusted_average
 
 
 @with_shared_entries
-class FLTrust(Baseline):
+class FLTrust(OfLocalModels):
     r"""Average of the sources' models, weighted by the cosine to the reference's own.
 
     Assumes that a good source's update points where the reference's points. With updates
@@ -60,21 +57,6 @@ class FLTrust(Baseline):
     >>> model.source_weights_.round(1)
     array([0.5, 0.5, 0. ])
     """
-
-    def __init__(
-        self,
-        *,
-        C: float | str = "cv",
-        reference: Any = "reference",
-        cv: int = 5,
-        protocol: str | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(reference=reference, cv=cv, protocol=protocol, random_state=random_state)
-        self.C = C
-
-    def _check_parameters(self, names: list[Any]) -> None:
-        check_C(self.C, chosen=True)
 
     def _fit(self, work: SharedFits) -> None:
         models = work.local_models(self.C)

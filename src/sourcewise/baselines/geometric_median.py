@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sourcewise.baselines.medians import MedianOfModels
-from sourcewise.baselines.shared_docstrings import with_shared_entries
+from sourcewise.baselines.base import MedianOfModels, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import geometric_median
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from sourcewise.baselines.base import Baseline, check_C
-from sourcewise.baselines.shared_docstrings import with_shared_entries
+from sourcewise.baselines.base import OfLocalModels, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import mixture_weights
 from sourcewise.core.family import kept_shares
@@ -16,7 +13,7 @@ SMALLEST = 1e-6  # one row that all models get wrong must not decide alone
 
 
 @with_shared_entries
-class MixMin(Baseline):
+class MixMin(OfLocalModels):
     r"""Source weights that make the mixture of the sources' models most likely on the reference.
 
     Assumes that the target's distribution is about a mixture of the sources':
@@ -64,21 +61,6 @@ class MixMin(Baseline):
     >>> bool(model.source_weights_[2] < 0.01)
     True
     """
-
-    def __init__(
-        self,
-        *,
-        C: float | str = "cv",
-        reference: Any = "reference",
-        cv: int = 5,
-        protocol: str | None = None,
-        random_state: Any = None,
-    ):
-        super().__init__(reference=reference, cv=cv, protocol=protocol, random_state=random_state)
-        self.C = C
-
-    def _check_parameters(self, names: list[Any]) -> None:
-        check_C(self.C, chosen=True)
 
     def _weigh(self, work: SharedFits) -> np.ndarray:
         data = work.pool.data

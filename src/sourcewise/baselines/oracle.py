@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.shared_docstrings import with_shared_entries
+from sourcewise.baselines.base import Baseline, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sourcewise.baselines.medians import MedianOfModels
-from sourcewise.baselines.shared_docstrings import with_shared_entries
+from sourcewise.baselines.base import MedianOfModels, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.aggregation import median_probabilities
 from sourcewise.core.logistic import probabilities

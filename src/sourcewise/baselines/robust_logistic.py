@@ -6,10 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.local import constant_penalty
-from sourcewise.baselines.shared_docstrings import with_shared_entries
-from sourcewise.baselines.shared_fits import SharedFits
+from sourcewise.baselines.base import Baseline, with_shared_entries
+from sourcewise.baselines.shared_fits import SharedFits, constant_penalty
 from sourcewise.core.family import given_problems
 from sourcewise.core.robust import (
     THRESHOLD,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sourcewise.baselines.base import Baseline
-from sourcewise.baselines.shared_docstrings import with_shared_entries
+from sourcewise.baselines.base import Baseline, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.data import SourceData
 

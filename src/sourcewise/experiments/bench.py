@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sourcewise.baselines.local import fit_local_models
 from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, Grid
-from sourcewise.baselines.shared_fits import SharedFits
+from sourcewise.baselines.shared_fits import SharedFits, fit_local_models
 from sourcewise.baselines.source_normalized import standardise_sources
 from sourcewise.core.aggregation import component_median, geometric_median
 from sourcewise.core.choices import DEFAULT, PAPER
