@@ -34,11 +34,6 @@ THROUGH_CALLERS = {
     "estimators.transaction": "baselines/test_contract.py",
     "images.shards": "images/test_extractor.py",
     "loaded": "test_crafted_models.py",
-    "tables.bad_rows": "tables/test_bad_rows.py",
-    "tables.csv_numbers": "tables/test_csv_numbers.py",
-    "tables.labels": "tables/test_training.py",
-    "tables.rules": "tables/test_preprocessing.py",
-    "tables.values": "tables/test_preprocessing.py",
 }
 
 

@@ -24,8 +24,7 @@ from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.part_power import PartPower
 from sourcewise.state import is_ours
-from sourcewise.tables.dates import ORDERS
-from sourcewise.tables.text import BUCKETS
+from sourcewise.tables.values import BUCKETS, ORDERS
 
 # Shapes of fitted attributes: sources n, features d, outputs k (1 for two classes).
 SHAPES: dict[str, tuple[str, ...]] = {

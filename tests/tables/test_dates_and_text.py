@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from sourcewise.tables import TablePreprocessor
-from sourcewise.tables.dates import text_days
-from sourcewise.tables.text import rarity, text_features
+from sourcewise.tables.values import rarity, text_days, text_features
 
 WRITTEN = {"ymd": "%Y-%m-%d", "dmy": "%d.%m.%Y", "mdy": "%m/%d/%y"}
 

@@ -8,7 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sourcewise.tables import ColumnRule, TablePreprocessor
+from sourcewise.tables import TablePreprocessor
+from sourcewise.tables.rules import ColumnRule
 
 
 def fit(**columns):

@@ -10,6 +10,7 @@ from pyarrow.csv import write_csv
 
 from sourcewise.progress import listening
 from sourcewise.tables import reading
+from sourcewise.tables.labels import MOST_CLASSES
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.training import read_training
 
@@ -111,6 +112,25 @@ def test_tasks(tmp_path, labels, task, classification):
     found = read(tmp_path / "d.parquet", task=task)
     assert found.classification is classification
     assert (found.y.dtype.kind == "f") is not classification
+
+
+@pytest.mark.parametrize(("values", "classes"), [(MOST_CLASSES, True), (MOST_CLASSES + 1, False)])
+def test_whole_numbers_are_classes_up_to_so_many_among_the_trusted_rows(values, classes):
+    table = made_up()
+    labels = np.zeros(table.num_rows, dtype=int)
+    trusted = np.flatnonzero(table["who"].to_numpy(zero_copy_only=False) == "gold")
+    labels[trusted] = np.arange(len(trusted)) % values
+    found = read_training(TableRequest(table.set_column(2, "y", [labels]), "y", "who", "gold"))
+    assert found.classification is classes
+
+
+def test_a_label_that_differs_by_capitals_and_spaces_is_pointed_out():
+    table = made_up()
+    labels = np.where(table["y"].to_numpy() == 1, "very good", "bad").astype(object)
+    labels[int(np.flatnonzero(table["who"].to_numpy(zero_copy_only=False) == "a")[0])] = "VeryGood "
+    asked = TableRequest(table.set_column(2, "y", [labels.tolist()]), "y", "who", "gold")
+    with pytest.raises(ValueError, match="'VeryGood '.*, where it has 'very good'; add trusted"):
+        read_training(asked)
 
 
 def test_features_and_drop(tmp_path):

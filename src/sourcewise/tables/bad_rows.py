@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sourcewise.tables import dates as calendar
-from sourcewise.tables.reading import mixed
-from sourcewise.tables.values import as_text, numbers_in_text, plain
+from sourcewise.tables.values import NUMBER, as_text, numbers_in_text, plain, text_days
 
 NO_SOURCE, NO_LABEL = "no source", "no label"
 UNKNOWN_LABEL = "a label that no trusted row has (such as {value!r})"
@@ -19,7 +17,22 @@ INFINITE = "infinity in column {column!r}"
 BEYOND = "a number beyond single precision (3.4e38)"
 TOO_LARGE = BEYOND + " in column {column!r} (such as {value!r})"
 UNNAMED, UNREADABLE = "(rows without a source)", "(lines with too few or too many cells)"
+MIXED_TYPES = (
+    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, leave such "
+    "rows out with --skip-bad-rows, the column with --drop, or take it as categories with "
+    "--categories."
+)
+MIXED_LABELS = (
+    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, or leave such "
+    "rows out with --skip-bad-rows."
+)
+MIXED_DATES = (
+    "Column {name!r} holds dates, but {value!r} in row {row}; correct it, leave such rows out with "
+    "--skip-bad-rows, or the column with --drop."
+)
 LONGEST = 40
+# A column of text is taken for numbers with mistakes in it if this many values are numbers.
+MOSTLY_NUMBERS = 0.8
 # Trees read single precision, and no learner does well beyond it.
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -127,7 +140,7 @@ def bad_values(name: str, values: Any, *, number: bool, order: str) -> tuple[np.
 
     column = name.replace("{", "{{").replace("}", "}}")
     if order:
-        bad = np.isnan(calendar.text_days(as_text(values), order)) & ~missing(values)
+        bad = np.isnan(text_days(as_text(values), order)) & ~missing(values)
         return bad, NOT_A_DATE.replace("{column!r}", repr(column))
     if number and is_text(values.type):
         bad = ~within(numbers_in_text(values)) & ~missing(values)
@@ -164,3 +177,29 @@ def numbers_with_mistakes(name: str, trusted: Any, everything: Any | None) -> bo
     clean = not np.any(np.isnan(numbers_in_text(trusted)) & ~missing(trusted))
     known = len(trusted) > trusted.null_count
     return mixed(everything, least=0.0 if clean and known else None)
+
+
+def mixed(values: Any, least: float | None = None) -> bool:
+    """Whether most values of a column of text, but not all, are numbers (a share, and more)."""
+    import pyarrow.compute as pc
+
+    known = len(values) - values.null_count
+    numbers = pc.sum(pc.match_substring_regex(values, NUMBER)).as_py() or 0
+    share = MOSTLY_NUMBERS if least is None else least
+    return bool(numbers < known and numbers >= share * known)
+
+
+def check_mixed(name: str, values: Any) -> None:
+    """Refuse labels of which most, but not all, are numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if text and mixed(values):
+        row = pc.index(pc.match_substring_regex(values, NUMBER), False).as_py()
+        refuse_mixed(name, values, row, MIXED_LABELS)
+
+
+def refuse_mixed(name: str, values: Any, row: int, message: str = MIXED_TYPES) -> None:
+    """Name a cell that is not what its column holds otherwise."""
+    raise ValueError(message.format(name=name, row=row + 1, value=values[row].as_py()))

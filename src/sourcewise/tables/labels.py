@@ -9,8 +9,8 @@ import numpy as np
 
 from sourcewise import validation
 from sourcewise.tables import bad_rows
-from sourcewise.tables.bad_rows import BadRows
-from sourcewise.tables.reading import Table, check_mixed
+from sourcewise.tables.bad_rows import BadRows, check_mixed
+from sourcewise.tables.reading import Table
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.values import as_text, column_kind, numbers_in_text
 

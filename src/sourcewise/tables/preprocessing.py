@@ -15,18 +15,23 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sourcewise.tables import dates as calendar
 from sourcewise.tables.rules import IN_DAYS, ColumnRule
-from sourcewise.tables.text import BUCKETS, rarity, text_features, words_of_buckets
 from sourcewise.tables.values import (
     ALL_MISSING,
+    BUCKETS,
     DATES,
     as_arrow,
     as_numbers,
     as_text,
     column_kind,
     is_plain,
+    looks_like_dates,
+    measure_of,
+    order_of,
     plain_block,
+    rarity,
+    text_features,
+    words_of_buckets,
     write_category,
     write_number,
 )
@@ -136,13 +141,13 @@ class TablePreprocessor(TransformerMixin, BaseEstimator):
             return ColumnRule(name, "text", buckets=BUCKETS)
         if kind == "category":
             values = as_text(values, name)
-            if calendar.looks_like_dates(values):
+            if looks_like_dates(values):
                 if not self.dates:
                     raise ValueError(DATES.format(name=name))
-                order = calendar.order_of(name, values)
+                order = order_of(name, values)
                 return self._number_rule(name, values, "date", order, IN_DAYS)
             return _category_rule(name, values)
-        measure = calendar.measure_of(values.type) if kind == "date" else ""
+        measure = measure_of(values.type) if kind == "date" else ""
         return self._number_rule(name, values, kind, "", measure)
 
     def _plain_rules(self, table: Any) -> dict[str, ColumnRule]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from sourcewise.files import natural
-from sourcewise.tables.csv_numbers import delimiter_of, with_decimal_commas
 from sourcewise.tables.values import NUMBER, as_arrow
 
 NO_PATH = "There is no file or folder {path}."
@@ -41,19 +40,6 @@ RAGGED = (
 )
 COLUMN_TWICE = "{path} has two columns named {name!r}; rename one of them."
 COLUMN_MISSING = "{path} has no column {name!r}{hint}"
-MIXED_TYPES = (
-    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, leave such "
-    "rows out with --skip-bad-rows, the column with --drop, or take it as categories with "
-    "--categories."
-)
-MIXED_LABELS = (
-    "Column {name!r} mixes numbers and text (row {row} holds {value!r}); correct it, or leave such "
-    "rows out with --skip-bad-rows."
-)
-MIXED_DATES = (
-    "Column {name!r} holds dates, but {value!r} in row {row}; correct it, leave such rows out with "
-    "--skip-bad-rows, or the column with --drop."
-)
 NOT_A_FRAME = (
     "A table is a path, or a frame of pandas, polars or pyarrow; got {kind}, which has no columns."
 )
@@ -63,8 +49,6 @@ ODD_FRAME = "A column of the table holds what no table file could hold ({problem
 BATCH_ROWS = 32_768
 # Bytes of a file that is kept in memory while its table is read.
 SMALL = 200_000_000
-# A column of text is taken for numbers with mistakes in it if this many values are numbers.
-MOSTLY_NUMBERS = 0.8
 
 
 class Table:
@@ -300,32 +284,6 @@ def _frame(given: Any) -> Any:
         raise ValueError(ODD_FRAME.format(problem=str(error).splitlines()[0])) from error
 
 
-def mixed(values: Any, least: float | None = None) -> bool:
-    """Whether most values of a column of text, but not all, are numbers (a share, and more)."""
-    import pyarrow.compute as pc
-
-    known = len(values) - values.null_count
-    numbers = pc.sum(pc.match_substring_regex(values, NUMBER)).as_py() or 0
-    share = MOSTLY_NUMBERS if least is None else least
-    return bool(numbers < known and numbers >= share * known)
-
-
-def check_mixed(name: str, values: Any) -> None:
-    """Refuse labels of which most, but not all, are numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if text and mixed(values):
-        row = pc.index(pc.match_substring_regex(values, NUMBER), False).as_py()
-        refuse_mixed(name, values, row, MIXED_LABELS)
-
-
-def refuse_mixed(name: str, values: Any, row: int, message: str = MIXED_TYPES) -> None:
-    """Name a cell that is not what its column holds otherwise."""
-    raise ValueError(message.format(name=name, row=row + 1, value=values[row].as_py()))
-
-
 _OTHER_UNICODE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -385,3 +343,49 @@ def _difference(first: Any, second: Any) -> str | None:
         return f"also {extra[0]!r}"
     changed = [n for n in first.names if first.field(n).type != second.field(n).type]
     return f"{changed[0]!r} is of another type" if changed else None
+
+
+# -- how a CSV file is written ------------------------------------------------------------------
+
+
+DELIMITERS = ",;\t|"
+# The first line that Excel reads and does not show.
+SEPARATOR = re.compile(r"sep=([,;\t|])")
+DECIMAL_COMMA = r"^\s*[+-]?(\d*|\d{1,3}(\.\d{3})+),\d+([eE][+-]?\d+)?\s*$"
+
+
+def delimiter_of(first_lines: Sequence[str]) -> tuple[str, int]:
+    """Return what parts the cells, and how many lines come before the header."""
+    said = SEPARATOR.fullmatch(first_lines[0].strip())
+    if said:
+        return said[1], 1
+    delimiter = max(DELIMITERS, key=first_lines[0].count)
+    return (delimiter if delimiter in first_lines[0] else ","), 0
+
+
+def with_decimal_commas(content: Any, keep: Sequence[str]) -> Any:
+    """Read numbers with a decimal comma; columns to ``keep`` stay text.
+
+    Parameters
+    ----------
+    content : pyarrow.Table
+    keep : sequence of str
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def read(name: str, values: Any) -> Any:
+        if not pa.types.is_string(values.type) or name in keep:
+            return values
+        commas = pc.match_substring_regex(values, DECIMAL_COMMA)
+        if not pc.any(commas).as_py():
+            return values
+        plain = pc.replace_substring(pc.replace_substring(values, ".", ""), ",", ".")
+        values = pc.if_else(commas, plain, values)
+        if not pc.all(pc.match_substring_regex(values, NUMBER)).as_py():
+            return values
+        return pc.utf8_ltrim(pc.utf8_trim_whitespace(values), "+").cast(pa.float64())
+
+    names = content.column_names
+    columns = [read(name, column) for name, column in zip(names, content.columns, strict=True)]
+    return pa.Table.from_arrays(columns, names=names)

@@ -16,19 +16,19 @@ import numpy as np
 import scipy.sparse
 
 from sourcewise.progress import report_progress
-from sourcewise.tables import bad_rows, dates
-from sourcewise.tables.bad_rows import BadRows, SkippedRows
-from sourcewise.tables.labels import read_labels
-from sourcewise.tables.preprocessing import TablePreprocessor
-from sourcewise.tables.reading import (
+from sourcewise.tables import bad_rows
+from sourcewise.tables.bad_rows import (
     MIXED_DATES,
     MIXED_TYPES,
-    Table,
-    open_table,
+    BadRows,
+    SkippedRows,
     refuse_mixed,
 )
+from sourcewise.tables.labels import read_labels
+from sourcewise.tables.preprocessing import TablePreprocessor
+from sourcewise.tables.reading import Table, open_table
 from sourcewise.tables.request import TableRequest
-from sourcewise.tables.values import as_text, column_kind
+from sourcewise.tables.values import as_text, column_kind, looks_like_dates, order_of
 
 REFERENCE_ABSENT = (
     "Column {column!r} has no value {reference!r}, so there are no trusted rows{hint}"
@@ -232,10 +232,10 @@ def _find_bad_values(
         order = ""
         number = text and not bad_rows.is_text(own.type)
         if text and not number:
-            if dates.looks_like_dates(as_text(own)):
+            if looks_like_dates(as_text(own)):
                 if not request.dates:
                     continue  # refused where the rules are learnt
-                order = dates.order_of(name, as_text(own))
+                order = order_of(name, as_text(own))
             elif bad_rows.numbers_with_mistakes(name, as_text(own), _column(parts, name, text)):
                 number = True
             else:

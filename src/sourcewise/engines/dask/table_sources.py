@@ -16,10 +16,10 @@ from sourcewise.engines.dask.layout import SourceTable
 from sourcewise.engines.dask.reading import PartFacts, as_labels, check_column
 from sourcewise.engines.dask.rows import below_each_other, first_rows
 from sourcewise.engines.dask.sources import DaskSources
-from sourcewise.tables.bad_rows import within
+from sourcewise.tables.bad_rows import check_mixed, within
 from sourcewise.tables.labels import MOST_CLASSES, NOT_CLASSES, NOT_NUMBERS
 from sourcewise.tables.preprocessing import TablePreprocessor
-from sourcewise.tables.reading import check_mixed, open_table
+from sourcewise.tables.reading import open_table
 from sourcewise.tables.request import ONLY_IN_MEMORY, TableRequest
 from sourcewise.tables.training import (
     ALL_LEFT_OUT,
