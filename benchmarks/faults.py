@@ -43,10 +43,9 @@ from sourcewise.experiments.study_errors import read_studies
 from sourcewise.experiments.tables import build_sheets
 from sourcewise.files import staged
 from sourcewise.images import FeaturePCA
-from sourcewise.images.features import Features
+from sourcewise.images.features import Features, Shards
 from sourcewise.images.pictures import open_pictures
 from sourcewise.images.reading import read_picture
-from sourcewise.images.shards import Shards
 from sourcewise.tables.model import TableModel
 from sourcewise.tables.request import TableRequest
 from sourcewise.tables.training import read_training

@@ -32,7 +32,6 @@ THROUGH_CALLERS = {
     "estimators.scaling": "estimators/test_scaling.py",
     "estimators.threads": "estimators/test_threads.py",
     "estimators.transaction": "baselines/test_contract.py",
-    "images.shards": "images/test_extractor.py",
     "loaded": "test_crafted_models.py",
 }
 

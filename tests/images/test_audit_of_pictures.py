@@ -11,9 +11,15 @@ pytest.importorskip("torch")
 
 from images.made_up_pictures import encoded, extractor  # noqa: E402
 from sourcewise.audit import Settings, run_audit  # noqa: E402
-from sourcewise.images.audit_table import picture_table  # noqa: E402
+from sourcewise.images.audit_table import (  # noqa: E402
+    MOST,
+    SIDE,
+    picture_table,  # noqa: E402
+    strips,
+    surprise,
+    unlikeness,
+)
 from sourcewise.images.reading import read_picture  # noqa: E402
-from sourcewise.images.strip import MOST, SIDE, strips, surprise, unlikeness  # noqa: E402
 from sourcewise.report.html import render  # noqa: E402
 from sourcewise.tables.training import TableRequest, read_training  # noqa: E402
 

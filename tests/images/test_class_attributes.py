@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sourcewise.images.labels import find_attributes, of_pictures, one_each, read_attributes
+from sourcewise.images.feature_files import find_attributes, of_pictures, one_each, read_attributes
 
 
 def published(folder):

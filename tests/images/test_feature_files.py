@@ -11,8 +11,11 @@ pytest.importorskip("torch")
 from images.made_up_pictures import encoded, extractor, pixels, write_folder  # noqa: E402
 from sourcewise.experiments.animals import IMAGE_FILES, read_animals  # noqa: E402
 from sourcewise.images import FeaturePCA, Pictures, open_pictures  # noqa: E402
-from sourcewise.images.feature_files import Extraction, write_features  # noqa: E402
-from sourcewise.images.labels import ClassAttributes  # noqa: E402
+from sourcewise.images.feature_files import (  # noqa: E402
+    ClassAttributes,  # noqa: E402
+    Extraction,
+    write_features,
+)
 
 ALL = tuple(IMAGE_FILES)
 

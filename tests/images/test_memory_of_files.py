@@ -12,9 +12,9 @@ from benchmarks.faults import npy
 from sourcewise.archives import EXPANDS, EXPANDS_TOO_MUCH, NO_ARRAY
 from sourcewise.experiments import animals
 from sourcewise.images import FeaturePCA, read_picture
+from sourcewise.images.features import Shards
 from sourcewise.images.pictures import open_pictures
 from sourcewise.images.reading import ANY_PIXELS, PIXELS_A_BYTE, PictureError
-from sourcewise.images.shards import Shards
 
 MOST = 8_000_000  # bytes
 

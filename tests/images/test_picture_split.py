@@ -9,7 +9,7 @@ from benchmarks.pictures import split
 
 from images.made_up_pictures import encoded, pixels
 from sourcewise.images import open_pictures
-from sourcewise.images.labels import read_attributes
+from sourcewise.images.feature_files import read_attributes
 
 
 def test_the_parts_are_the_whole(tmp_path):

@@ -77,7 +77,7 @@ class Audit:
     facts : dict
         Versions, seed, command line: what it takes to do this again.
     strips : dict
-        Thumbnails (:mod:`sourcewise.images.strip`) by source; of tables of pictures, if asked for.
+        Thumbnails by source, of tables of pictures, if asked for.
     """
 
     report: SourceReport

@@ -137,7 +137,7 @@ def audit(
                 training, settings, label=given.label, source=given.source, facts=about
             )
             if show_images:
-                from sourcewise.images.strip import strips
+                from sourcewise.images.audit_table import strips
 
                 shown = strips(result, fitted, training, pictures)
                 result = replace(result, strips=shown)

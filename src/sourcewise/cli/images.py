@@ -112,8 +112,13 @@ def extract(
     --corruption all -o features
     """
     from sourcewise.images import FeaturePCA, efficientnet_lite0
-    from sourcewise.images.feature_files import LEFT_OUT, Extraction, write_features
-    from sourcewise.images.labels import find_attributes, read_attributes
+    from sourcewise.images.feature_files import (
+        LEFT_OUT,
+        Extraction,
+        find_attributes,
+        read_attributes,
+        write_features,
+    )
     from sourcewise.images.pictures import open_pictures
 
     if pca is not None and background is not None:

@@ -1,10 +1,14 @@
 """Ways in which a source can be bad, for experiments: pure functions of one source's rows."""
 
 from sourcewise.corruption.contract import Corrupted
-from sourcewise.corruption.features import feature_noise, feature_scale, shuffle_features
+from sourcewise.corruption.features import (
+    duplicate_rows,
+    feature_noise,
+    feature_scale,
+    shuffle_features,
+)
 from sourcewise.corruption.images import blur, dead_pixels, swap_channels
 from sourcewise.corruption.labels import class_confusion, flip_labels, label_bias, shuffle_labels
-from sourcewise.corruption.rows import duplicate_rows
 from sourcewise.corruption.sources import CorruptedSources, corrupt_sources
 
 __all__ = [

@@ -14,13 +14,13 @@ from sourcewise.core.folds import named_seed
 from sourcewise.corruption.contract import Corrupted, check_rows, like
 from sourcewise.corruption.features import (
     draw_permutation,
+    duplicate_rows,
     feature_noise,
     feature_scale,
     shuffle_features,
 )
 from sourcewise.corruption.images import blur, dead_pixels, swap_channels
 from sourcewise.corruption.labels import class_confusion, flip_labels, label_bias, shuffle_labels
-from sourcewise.corruption.rows import duplicate_rows
 from sourcewise.validation import check_reference, check_source_names, n_rows_of
 
 # Those that take images, and all.

@@ -13,14 +13,15 @@ import numpy as np
 from sourcewise.core.folds import named_seed
 from sourcewise.corruption.images import blur, dead_pixels, swap_channels
 from sourcewise.images.features import (
+    SHARD_ROWS,
     Features,
+    Shards,
     check_widths,
     concat_features,
     replace_rows,
 )
 from sourcewise.images.pictures import Pictures
 from sourcewise.images.reading import PictureError, not_installed
-from sourcewise.images.shards import SHARD_ROWS, Shards
 from sourcewise.progress import counter
 
 NO_LAYER = "The network has no layer {layer!r}; it has {known}."
