@@ -20,18 +20,14 @@ THROUGH_CALLERS = {
     "engines.flower.copies": "engines/flower/test_guards.py",
     "engines.flower.engine": "engines/flower/test_modes.py",
     "estimators.closer_look": "estimators/test_second_look.py",
-    "estimators.concat_rows": "engines/test_fit_sources.py",
     "estimators.cross_validation": "estimators/test_selection.py",
     "estimators.elsewhere": "engines/test_fit_sources.py",
     "estimators.final_model": "estimators/test_final_model.py",
     "estimators.held_out_grid": "estimators/test_held_out_grid.py",
-    "estimators.member_models": "estimators/test_members.py",
     "estimators.members": "estimators/test_members.py",
-    "estimators.model_average": "estimators/test_selection.py",
     "estimators.pool": "estimators/test_classifier.py",
     "estimators.scaling": "estimators/test_scaling.py",
     "estimators.threads": "estimators/test_threads.py",
-    "estimators.transaction": "baselines/test_contract.py",
     "loaded": "test_crafted_models.py",
 }
 

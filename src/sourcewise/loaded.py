@@ -20,9 +20,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.discrepancy.methods import DISCREPANCIES, LINEAR_PART, OWN_PART
-from sourcewise.estimators.filled_rows import FilledRows
+from sourcewise.estimators.adequacy import PartPower
 from sourcewise.estimators.fitting import ToldSources
-from sourcewise.estimators.part_power import PartPower
+from sourcewise.estimators.rows import FilledRows
 from sourcewise.state import is_ours
 from sourcewise.tables.values import BUCKETS, ORDERS
 

@@ -15,11 +15,10 @@ from sklearn.base import BaseEstimator, clone
 from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
+from sourcewise.estimators.adequacy import PartPower
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
-from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.fitting import ToldSources
-from sourcewise.estimators.part_power import PartPower
-from sourcewise.estimators.rows import Rows, Training
+from sourcewise.estimators.rows import FilledRows, Rows, Training
 from sourcewise.estimators.selection import Selection
 from sourcewise.tables.bad_rows import SkippedRows
 from sourcewise.tables.preprocessing import TablePreprocessor

@@ -9,8 +9,7 @@ from sourcewise import SourceWeightedClassifier
 from sourcewise.core import choices
 from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.region_power import detectable_in_regions
-from sourcewise.estimators.adequacy import reference_adequacy
-from sourcewise.estimators.part_power import class_powers, powers_in_words
+from sourcewise.estimators.adequacy import class_powers, powers_in_words, reference_adequacy
 
 
 @pytest.fixture(autouse=True)

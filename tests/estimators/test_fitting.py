@@ -21,15 +21,16 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from sourcewise.estimators.coarse_values import coarse, with_coarse_values
-from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.fitting import (
     ToldSources,
     aims_as_default,
     beside,
+    coarse,
     fit_told,
     fit_weighted,
+    with_coarse_values,
 )
+from sourcewise.estimators.rows import FilledRows
 
 
 def rows(n=400, d=3, seed=0):

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
 from sourcewise.core.data import ReferenceRows
-from sourcewise.estimators.likelihood import (
+from sourcewise.estimators.held_out_grid import (
     doublings_from,
     normality,
     setting_prior,

@@ -18,9 +18,8 @@ from sourcewise.core.choices import Choices
 from sourcewise.core.logistic import probabilities
 from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.estimators.base import _array_of_names
-from sourcewise.estimators.input import ClassInput
+from sourcewise.estimators.input import ClassInput, forget_fit, unchanged_on_failure
 from sourcewise.estimators.threads import one_blas_thread
-from sourcewise.estimators.transaction import forget_fit, unchanged_on_failure
 
 SPARSE_REFUSED = (
     "{method} does not take a sparse X{some}, which it would have to make dense; pass X.toarray() "

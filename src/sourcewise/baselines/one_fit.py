@@ -10,8 +10,8 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise import validation
-from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.fitting import fit_told, fit_weighted, told_columns
+from sourcewise.estimators.rows import FilledRows
 
 ROWS = ("reference", "all", "told")
 

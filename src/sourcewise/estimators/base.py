@@ -19,20 +19,23 @@ from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
 from sourcewise.core.engine import SourcesChanged, SourcesElsewhere
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.adequacy import ReferenceAdequacy, reference_adequacy
+from sourcewise.estimators.adequacy import (
+    PartPower,
+    ReferenceAdequacy,
+    class_powers,
+    reference_adequacy,
+)
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
 from sourcewise.estimators.closer_look import look_closer
 from sourcewise.estimators.elsewhere import ElsewhereInput
-from sourcewise.estimators.final_model import fit_average
-from sourcewise.estimators.linear_scores import rows_with_constant
-from sourcewise.estimators.member_models import fit_members, fit_weighting
+from sourcewise.estimators.feature_map import rows_with_constant
+from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
+from sourcewise.estimators.input import unchanged_on_failure
 from sourcewise.estimators.members import DEFAULT_LEARNER, MemberChoice, choose_members, most_fits
-from sourcewise.estimators.part_power import PartPower, class_powers
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
 from sourcewise.estimators.threads import one_blas_thread
-from sourcewise.estimators.transaction import unchanged_on_failure
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars, counter, report_progress
 from sourcewise.report.notes import (

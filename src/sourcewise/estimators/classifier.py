@@ -12,8 +12,8 @@ from sourcewise import validation
 from sourcewise.core.logistic import probabilities
 from sourcewise.estimators.averaged import AveragedClassifier, Member
 from sourcewise.estimators.base import SourceWeightedBase
+from sourcewise.estimators.feature_map import linear_scores
 from sourcewise.estimators.input import ClassInput
-from sourcewise.estimators.linear_scores import linear_scores
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.wrapped import EstimatorFamily
 

@@ -12,11 +12,10 @@ from sourcewise.core.engine import OpenSources, TrustedRows
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.copies import CopyRule
 from sourcewise.estimators.feature_map import FeatureMap
-from sourcewise.estimators.input import SourceInput
+from sourcewise.estimators.input import SourceInput, forget_fit
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.estimators.rows import Rows
-from sourcewise.estimators.transaction import forget_fit
 from sourcewise.report.notes import NOT_HERE, TWINS
 
 

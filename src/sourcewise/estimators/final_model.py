@@ -1,14 +1,28 @@
-"""The default learner's final model: an average of those that have a share in it."""
+"""Final models, fitted to all rows: the default learner's, and those of a user's estimator."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from sourcewise.core.family import LinearFamily
 from sourcewise.core.weights import WeightProblem
-from sourcewise.estimators.cross_validation import cutoff_problems, weighting
+from sourcewise.estimators.averaged import Member
+from sourcewise.estimators.cross_validation import cutoff_problems, total_weight, weighting
+from sourcewise.estimators.members import (
+    ALONE,
+    DEFAULT_LEARNER,
+    WEIGHTED,
+    MemberChoice,
+    estimator_family,
+    member_job,
+)
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import Selection
+from sourcewise.estimators.wrapped import Job
+from sourcewise.progress import counter
+from sourcewise.report.notes import TOLD
 
 
 def fit_average(
@@ -39,3 +53,40 @@ def fit_average(
     start = None if near is None else near[used[first]][pairs]
     models = family.fit_pairs(problems, pairs[0], settings[pairs[1]], start)
     return np.tensordot(shares[pairs], models.astype(np.float64), axes=1)
+
+
+def fit_weighting(pool: Pool, weights: np.ndarray) -> Any:
+    """Fit the estimator with some source weights."""
+    return estimator_family(pool).fit_all([_job(pool, weights, told=False)])[0]
+
+
+def fit_members(
+    pool: Pool, discrepancies: np.ndarray, chosen: MemberChoice, linear: Any
+) -> list[Member]:
+    """Fit all members of the average; ``linear`` is the fitted default learner, if it is one."""
+    problem = WeightProblem.from_sources(discrepancies, pool.sizes)
+    trade_offs = {ALONE: 0.0, WEIGHTED: pool.choices.preferred, TOLD: np.inf}
+    fitted = [name for name in trade_offs if name in chosen.shares]
+    models = estimator_family(pool).fit_all(
+        [_job(pool, problem.weights(trade_offs[name]), told=name == TOLD) for name in fitted],
+        counter("training", len(fitted)),
+    )
+    by_name = {DEFAULT_LEARNER: linear, **dict(zip(fitted, models, strict=True))}
+    filled = None if pool.linear is None else pool.linear.filled
+    return [
+        Member(
+            name,
+            share,
+            by_name[name],
+            filled if name == DEFAULT_LEARNER else None,
+            chosen.wrong.get(name, 0.0),
+        )
+        for name, share in chosen.shares.items()
+    ]
+
+
+def _job(pool: Pool, weights: np.ndarray, *, told: bool) -> Job:
+    data = pool.data
+    total = total_weight(weights, pool.sizes, data.row_counts, pool.choices.effective_total)
+    row_weights = np.repeat(total * weights, data.row_counts) * data.row_shares
+    return member_job(data, row_weights, told)

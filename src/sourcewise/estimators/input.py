@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -31,11 +33,9 @@ from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.copies import CopyRule, keep_one, numbers_or_none, relabelled
 from sourcewise.estimators.feature_map import FeatureMap
-from sourcewise.estimators.filled_rows import FilledRows
 from sourcewise.estimators.pool import Pool
-from sourcewise.estimators.rows import Rows
+from sourcewise.estimators.rows import FilledRows, Rows
 from sourcewise.estimators.scaling import learn_map
-from sourcewise.estimators.transaction import forget_fit
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.report.notes import NO_NUMBERS, TWINS, more_than_chance
 
@@ -400,3 +400,24 @@ class ClassInput(SourceInput):
             final_tol=how.final_tol,
             intercept_penalty=how.intercept_penalty,
         )
+
+
+# -- a fit succeeds as a whole or changes nothing --------------------------------------------------
+
+
+@contextmanager
+def unchanged_on_failure(model: Any) -> Iterator[None]:
+    """Give a model its attributes back if what follows fails or is interrupted."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def forget_fit(model: Any) -> None:
+    """Remove fitted attributes: those of another learner must not outlive a new fit."""
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        delattr(model, name)

@@ -20,7 +20,7 @@ from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
 from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.feature_map import FeatureMap
-from sourcewise.estimators.filled_rows import FilledRows
+from sourcewise.estimators.rows import FilledRows
 
 N_PERMUTATIONS = 199
 

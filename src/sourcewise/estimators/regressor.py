@@ -13,7 +13,7 @@ from sourcewise.core.losses import spread
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.estimators.averaged import AveragedRegressor, Member
 from sourcewise.estimators.base import SourceWeightedBase
-from sourcewise.estimators.linear_scores import linear_scores
+from sourcewise.estimators.feature_map import linear_scores
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.wrapped import EstimatorFamily
 

@@ -1,18 +1,19 @@
-"""Rows that have passed every check."""
+"""Rows that have passed every check, and rows of numbers without gaps."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, check_array
 
 from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.sparse_rows import canonical
-from sourcewise.estimators.concat_rows import concat_rows
 from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.validation import sound_rows
 
 
 @dataclass(frozen=True)
@@ -128,3 +129,72 @@ class Training:
     def elsewhere(self) -> bool:
         """Whether the rows are not in memory."""
         return not isinstance(self.rows, Rows)
+
+
+def concat_rows(above: Any, below: Any) -> Any:
+    """Stack two containers of rows of the same kind."""
+    module = type(above).__module__.partition(".")[0]
+    if module == "pandas":
+        import pandas
+
+        return pandas.concat([above, below], ignore_index=True)
+    if module == "polars":
+        import polars
+
+        return polars.concat([above, below])
+    if scipy.sparse.issparse(above):
+        return scipy.sparse.vstack([above, below], format="csr")
+    if isinstance(above, list):
+        return [*above, *below]
+    return np.concatenate([above, below])
+
+
+LARGEST = 1e150  # numbers beyond cannot be squared and summed
+
+
+@dataclass(frozen=True)
+class FilledRows:
+    """Fills what is missing, infinite or too large by the reference's median of its column.
+
+    Attributes
+    ----------
+    medians : array of shape (n_features,)
+        Zeros for sparse rows.
+    """
+
+    medians: np.ndarray
+
+    @classmethod
+    def learn(cls, X: Any, trusted: np.ndarray) -> FilledRows | None:
+        """Learn from the trusted rows of ``X``; None where rows cannot be read as numbers."""
+        try:
+            matrix = _numbers(X)
+        except (TypeError, ValueError):
+            return None
+        if scipy.sparse.issparse(matrix):
+            return cls(np.zeros(matrix.shape[1]))
+        rows = np.where(_sound(matrix[trusted]), matrix[trusted], np.nan)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of columns without any value
+            return cls(np.nan_to_num(np.nanmedian(rows, axis=0)))
+
+    def __call__(self, X: Any) -> Any:
+        """Return rows as an array or a csr matrix of finite numbers."""
+        matrix = _numbers(X)
+        if scipy.sparse.issparse(matrix):
+            values = np.where(_sound(matrix.data), matrix.data, self.medians[matrix.indices])
+            filled = type(matrix)((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+            return sound_rows(filled)
+        sound = _sound(matrix)
+        return matrix if sound.all() else np.where(sound, matrix, self.medians).astype(matrix.dtype)
+
+
+def _numbers(X: Any) -> Any:
+    floats = (np.float64, np.float32)
+    return sound_rows(check_array(X, accept_sparse="csr", dtype=floats, ensure_all_finite=False))
+
+
+def _sound(values: np.ndarray) -> np.ndarray:
+    """Which numbers can be computed with."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(values) <= np.float64(LARGEST))  # too large for single precision
