@@ -20,7 +20,7 @@ from sourcewise.audit.expected_errors import (
     held_out_errors,
 )
 from sourcewise.audit.run import learner_of
-from sourcewise.report.notes import LINEAR
+from sourcewise.core.mixture import DEFAULT_LEARNER
 from sourcewise.tables.training import TrainingTable
 
 
@@ -74,14 +74,18 @@ def test_a_learner_of_ones_own_is_set_beside_its_other_ways(classification):
     tree = (DecisionTreeClassifier if classification else DecisionTreeRegressor)(max_depth=4)
     found, default = run(training, tree), run(training)
     ends = [REFERENCE_ONLY, EVERYTHING, SOURCEWISE]
-    assert list(found.losses) == [*ends, "source as a feature", LINEAR]
+    assert list(found.losses) == [*ends, "source as a feature", DEFAULT_LEARNER]
     assert list(default.losses) == ends
-    np.testing.assert_allclose(found.losses[LINEAR], default.losses[SOURCEWISE])
+    np.testing.assert_allclose(found.losses[DEFAULT_LEARNER], default.losses[SOURCEWISE])
     result = compare_errors(found, classification)
-    assert [d.name for d in result.differences] == [*ends[:2], "source as a feature", LINEAR]
+    assert [d.name for d in result.differences] == [
+        *ends[:2],
+        "source as a feature",
+        DEFAULT_LEARNER,
+    ]
     errors = {m.name: m.error for m in result.methods}
     assert max(errors["source as a feature"], errors[SOURCEWISE]) < errors[EVERYTHING]
-    assert errors[SOURCEWISE] != errors[LINEAR]
+    assert errors[SOURCEWISE] != errors[DEFAULT_LEARNER]
 
 
 def test_learners_by_name():

@@ -12,7 +12,8 @@ from sources_elsewhere import Elsewhere
 
 import sourcewise as sw
 from sourcewise.core.choices import DEFAULT, PAPER
-from sourcewise.estimators.copies import CopyRule, keep_one
+from sourcewise.core.copies import NO_NUMBERS, NOT_HERE, TWINS, keep_one, more_than_chance
+from sourcewise.estimators.copies import CopyRule
 from sourcewise.report import notes
 
 SIZES = (40, 30, 25, 20)
@@ -111,7 +112,7 @@ def test_trusted_rows_do_not_travel_unasked():
     assert strangers.rules.copies is None
     assert found.copies_ is None
     assert found.source_rows_[2] == SIZES[2] + 12
-    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.NOT_HERE),)
+    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.WHY[NOT_HERE]),)
 
 
 def test_an_estimator_of_ones_own_gets_none_either():
@@ -149,7 +150,7 @@ def test_rows_that_are_no_numbers_are_not_compared():
     frame = "n" + pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])]).astype(str)
     found = fit((frame, y, s), estimator=Strips())
     assert found.copies_ is None
-    assert notes.NOT_SOUGHT.format(why=notes.NO_NUMBERS) in found.report().notes
+    assert notes.NOT_SOUGHT.format(why=notes.WHY[NO_NUMBERS]) in found.report().notes
 
 
 def test_repeating_trusted_rows_are_no_measure():
@@ -157,7 +158,7 @@ def test_repeating_trusted_rows_are_no_measure():
     X = np.round(X[:, :2])  # a few values: rows repeat by nature
     found = fit((X, y, s))
     assert found.copies_ is None
-    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.TWINS),)
+    assert found.report().notes == (notes.NOT_SOUGHT.format(why=notes.WHY[TWINS]),)
 
 
 def test_the_papers_protocol_keeps_all_rows():
@@ -295,13 +296,13 @@ def test_hardly_any_report_takes_a_clean_source_for_a_holder_of_copies(trusted, 
         rule = CopyRule.learn(rng.normal(size=(trusted, d)), DEFAULT)
         copies = rule(rng.normal(size=(300 * 100, d))).reshape(300, 100).sum(axis=1)
         rows = 100 - copies
-        wrong += notes.more_than_chance(copies, rows, rule.usual, trusted).any()
+        wrong += more_than_chance(copies, rows, rule.usual, trusted).any()
     assert wrong <= 2
 
 
 def test_copies_are_found_among_many_sources():
     copies = np.array([0, *[1] * 299, 20])
-    found = notes.more_than_chance(copies, 200 - copies, 1 / 200, 200)
+    found = more_than_chance(copies, 200 - copies, 1 / 200, 200)
     assert np.flatnonzero(found).tolist() == [300]
 
 

@@ -24,8 +24,8 @@ from sklearn.base import clone, is_regressor
 
 from sourcewise.baselines.one_fit import OneFit, OneFitRegressor
 from sourcewise.core.folds import independent_share, stratified_folds
+from sourcewise.core.mixture import DEFAULT_LEARNER, TOLD
 from sourcewise.progress import report_progress
-from sourcewise.report.notes import LINEAR, TOLD
 from sourcewise.tables.training import TrainingTable
 
 REFERENCE_ONLY, EVERYTHING, SOURCEWISE = "reference only", "everything", "sourcewise"
@@ -180,7 +180,7 @@ def _others(model: Any) -> dict[str, Any]:
     given = {"reference": model.reference, "random_state": model.random_state}
     one_fit = OneFitRegressor if numbers else OneFit
     default = clone(model).set_params(estimator=None)
-    return {TOLD: one_fit(model.estimator, rows="told", **given), LINEAR: default}
+    return {TOLD: one_fit(model.estimator, rows="told", **given), DEFAULT_LEARNER: default}
 
 
 def _without(X: Any, own: Any, order: np.ndarray, n_out: int) -> Any:

@@ -29,12 +29,12 @@ from sourcewise.baselines.reference_only import ReferenceOnly
 from sourcewise.baselines.robust_logistic import RobustLogistic
 from sourcewise.baselines.source_normalized import SourceNormalized
 from sourcewise.core.folds import independent_share
+from sourcewise.core.mixture import DEFAULT_LEARNER
 from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.fitting import unfitted_clone
 from sourcewise.estimators.regressor import SourceWeightedRegressor
 from sourcewise.estimators.splitter import ReferenceKFold
 from sourcewise.extras import how_to_install
-from sourcewise.report.notes import LINEAR
 from sourcewise.report.source_report import PANDAS_MISSING
 
 DEFAULT = "sourcewise"
@@ -262,7 +262,7 @@ def compare(
     if isinstance(methods, str) and methods == "all":
         models = {name: model for name, model in models.items() if _takes(model, X)}
         if estimator is not None and not are_numbers(X):
-            del models[LINEAR]
+            del models[DEFAULT_LEARNER]
     if numbers:
         y = validation.check_targets(y, codes, names, numbers=True).astype(np.float64)
         unit = float(np.var(y[trusted])) or 1.0
@@ -314,7 +314,7 @@ def _methods_of(estimator: Any) -> dict[str, Any]:
 
     return {
         DEFAULT: partial(weighted, estimator),
-        LINEAR: lambda **given: LinearDefault(weighted(**given)),
+        DEFAULT_LEARNER: lambda **given: LinearDefault(weighted(**given)),
         "reference only": alone("reference"),
         "all data": alone("all"),
         "all data, source as a feature": alone("told"),

@@ -38,6 +38,11 @@ from sourcewise.core.data import FloatArray
 from sourcewise.core.logistic import probabilities, targets
 from sourcewise.core.losses import NO_LOSS
 
+# What takes part beside an estimator of the user's own: the default learner; the estimator on the
+# reference alone, on weighted sources, on all rows with their sources told, or not where it cannot
+# be told them. Model files have these names.
+DEFAULT_LEARNER, ALONE, WEIGHTED = "linear default", "reference only", "weighted sources"
+TOLD, UNTOLD = "source as a feature", "all rows"
 MAX_ITER = 100
 TOL = 1e-12  # predicted decrease, in units of log-likelihood, at which shares are found
 SUFFICIENT = 1e-4  # part of the predicted decrease that a step has to bring

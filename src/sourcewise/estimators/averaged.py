@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from sourcewise.core.mixture import TOLD, UNTOLD
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows
 from sourcewise.estimators.wrapped import class_probabilities
-from sourcewise.report.notes import TOLD, UNTOLD
 from sourcewise.validation import n_rows_of
 
 

@@ -17,6 +17,7 @@ from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
 from sourcewise.core.engine import SourcesChanged, SourcesElsewhere
+from sourcewise.core.mixture import DEFAULT_LEARNER
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.adequacy import (
@@ -31,7 +32,7 @@ from sourcewise.estimators.elsewhere import ElsewhereInput
 from sourcewise.estimators.feature_map import rows_with_constant
 from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
 from sourcewise.estimators.input import unchanged_on_failure
-from sourcewise.estimators.members import DEFAULT_LEARNER, MemberChoice, choose_members, most_fits
+from sourcewise.estimators.members import MemberChoice, choose_members, most_fits
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select

@@ -17,62 +17,16 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_array
 
 from sourcewise.core.choices import Choices
+from sourcewise.core.copies import Mixtures, length
 from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.estimators.feature_map import FeatureMap
 
 BLOCK = 10_000
 # Share of values that real numbers, written with some digits, may repeat.
 REPEATED = 0.1
-# Numbers farther apart than this part of the trusted ones' standard deviation are different.
-APART = 0.5
 # Columns that hardly vary count for that little: made as wide as a tenth of the widest one, as for
 # models, such a column alone would tell a copy with a little noise from its row.
 SMALLEST_SHARE = 1e-6
-
-
-@dataclass(frozen=True)
-class Mixtures:
-    r"""Mixtures of trusted rows: sums of these whose shares, of whatever sign, sum to 1.
-
-    With :math:`K` the inner products of the trusted rows around their mean and :math:`k_x` those
-    with a row, its squared distance to the nearest mixture is :math:`|x|^2 - k_x^\top K^+ k_x`;
-    that of trusted row :math:`i` to mixtures of the others is :math:`1 / (K^+)_{ii}`.
-
-    Attributes
-    ----------
-    mean : array of shape (n_features,)
-    inverse : array of shape (n_trusted, n_trusted)
-        :math:`K^+`.
-    radius : float
-        A row this near to a mixture is one.
-    """
-
-    mean: np.ndarray
-    inverse: np.ndarray
-    radius: float
-
-    @classmethod
-    def of(cls, reference: Any, radius: float, choices: Choices) -> Mixtures | None:
-        """Learn them; None where a trusted row is as good as a mixture of the others."""
-        n, d = reference.shape
-        if not 2 < n <= min(d, choices.most_mixed):
-            return None
-        mean = np.asarray(reference.mean(axis=0)).ravel()
-        values, vectors = np.linalg.eigh(_around(mean, reference, reference))
-        kept = values > 1e-9 * values[-1]
-        if kept.sum() < n - 1:
-            return None
-        inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
-        least = float(np.diag(inverse).max()) ** -0.5
-        near = min(radius, choices.mixture_radius * least)
-        return cls(mean, inverse, near) if least > radius else None
-
-    def __call__(self, rows: Any, reference: Any) -> np.ndarray:
-        """Say of each row whether it is a mixture."""
-        products = _around(self.mean, rows, reference)
-        to_mean = _squares(rows) - 2.0 * (rows @ self.mean) + self.mean @ self.mean
-        explained = np.einsum("ij,ij->i", products @ self.inverse, products)
-        return np.asarray(to_mean - explained <= self.radius**2)
 
 
 @dataclass(frozen=True)
@@ -154,67 +108,11 @@ class CopyRule:
         """Whether rows are copies; distance, exact where small, to which nearest trusted row."""
         rows = _matrix(self.features(X))
         position, _ = pairwise_distances_argmin_min(rows, self.reference)
-        distance = _length(rows - self.reference[position])
+        distance = length(rows - self.reference[position])
         copied = distance <= self.radius
         if self.mixtures is not None:
             copied |= self.mixtures(rows, self.reference)
         return copied, distance, position
-
-
-def relabelled(
-    same: np.ndarray,
-    y: np.ndarray,
-    own: np.ndarray,
-    codes: np.ndarray,
-    n_sources: int,
-    *,
-    numbers: bool,
-) -> np.ndarray:
-    """Say how each source labelled trusted rows itself.
-
-    Parameters
-    ----------
-    same : int array of shape (n_rows,)
-        Which trusted row each row equals; -1 for none.
-    y : array of shape (n_rows,)
-    own : array of shape (n_trusted,)
-        The trusted rows' labels.
-    codes : int array of shape (n_rows,)
-        Source of each row.
-    n_sources : int
-    numbers : bool
-        Whether labels are numbers, not classes.
-
-    Returns
-    -------
-    array of shape (n_sources, 3)
-        Such rows, those of them with another label (of numbers: farther away than ``APART``
-        standard deviations of the trusted ones), and the mean difference of numbers (NaN for
-        classes, and where there are no such rows).
-    """
-    found = np.flatnonzero(same >= 0)
-    here = codes[found]
-    table = np.full((n_sources, 3), np.nan)
-    table[:, 0] = np.bincount(here, minlength=n_sources)
-    if numbers:
-        off = y[found] - own[same[found]]
-        differ = np.abs(off) > APART * own.std()
-        total = np.bincount(here, off, minlength=n_sources)
-        np.divide(total, table[:, 0], out=table[:, 2], where=table[:, 0] > 0)
-    else:
-        differ = y[found] != own[same[found]]
-    table[:, 1] = np.bincount(here[differ], minlength=n_sources)
-    return table
-
-
-def keep_one(copied: np.ndarray, codes: np.ndarray, n_sources: int) -> np.ndarray:
-    """Keep the first row of a source of nothing but copies: a source has to have one."""
-    left = np.bincount(codes[~copied], minlength=n_sources)
-    there = np.bincount(codes, minlength=n_sources)
-    copied = copied.copy()
-    for source in np.flatnonzero((left == 0) & (there > 0)):
-        copied[np.argmax(codes == source)] = False
-    return copied
 
 
 def _matrix(mapped: Any) -> Any:
@@ -239,25 +137,7 @@ def _nearest_other(reference: Any) -> np.ndarray:
         return np.empty(0)
     search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(reference)
     position = search.kneighbors(return_distance=False)[:, 0]
-    return _length(reference - reference[position])
-
-
-def _around(mean: np.ndarray, rows: Any, others: Any) -> np.ndarray:
-    """Inner products of rows and others, both less the mean."""
-    products = rows @ others.T
-    products = products.toarray() if scipy.sparse.issparse(products) else products
-    off = mean @ mean - np.asarray(others @ mean)
-    return np.asarray(products - np.asarray(rows @ mean)[:, None] + off)
-
-
-def _length(rows: Any) -> np.ndarray:
-    return np.asarray(np.sqrt(_squares(rows)))
-
-
-def _squares(rows: Any) -> np.ndarray:
-    if scipy.sparse.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", rows, rows))
+    return length(reference - reference[position])
 
 
 def numbers_or_none(X: Any) -> Any:

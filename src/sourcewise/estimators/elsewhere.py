@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from sourcewise import validation
+from sourcewise.core.copies import NOT_HERE, TWINS
 from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.engine import OpenSources, TrustedRows
 from sourcewise.engines.memory import MemorySources
@@ -16,7 +17,6 @@ from sourcewise.estimators.input import SourceInput, forget_fit
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.estimators.rows import Rows
-from sourcewise.report.notes import NOT_HERE, TWINS
 
 
 class ElsewhereInput(SourceInput):

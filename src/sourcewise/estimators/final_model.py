@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.family import LinearFamily
+from sourcewise.core.mixture import ALONE, DEFAULT_LEARNER, TOLD, WEIGHTED
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.averaged import Member
 from sourcewise.estimators.cross_validation import cutoff_problems, total_weight, weighting
 from sourcewise.estimators.members import (
-    ALONE,
-    DEFAULT_LEARNER,
-    WEIGHTED,
     MemberChoice,
     estimator_family,
     member_job,
@@ -22,7 +20,6 @@ from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import Selection
 from sourcewise.estimators.wrapped import Job
 from sourcewise.progress import counter
-from sourcewise.report.notes import TOLD
 
 
 def fit_average(

@@ -22,6 +22,7 @@ from sklearn.utils.validation import (
 from sourcewise import columns, validation
 from sourcewise.core import choices
 from sourcewise.core.choices import Choices
+from sourcewise.core.copies import NO_NUMBERS, TWINS, keep_one, more_than_chance, relabelled
 from sourcewise.core.data import ReferenceRows, group_rows
 from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds, SingleFolds
@@ -31,13 +32,12 @@ from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import spread
 from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.copies import CopyRule, keep_one, numbers_or_none, relabelled
+from sourcewise.estimators.copies import CopyRule, numbers_or_none
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import FilledRows, Rows
 from sourcewise.estimators.scaling import learn_map
 from sourcewise.estimators.wrapped import EstimatorFamily
-from sourcewise.report.notes import NO_NUMBERS, TWINS, more_than_chance
 
 
 class SourceInput(BaseEstimator):

@@ -16,7 +16,14 @@ import numpy as np
 from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.family import WeightedProblems
-from sourcewise.core.mixture import HeldOutRows, mixture_shares
+from sourcewise.core.mixture import (
+    ALONE,
+    DEFAULT_LEARNER,
+    TOLD,
+    WEIGHTED,
+    HeldOutRows,
+    mixture_shares,
+)
 from sourcewise.estimators.averaged import log_odds, with_doubt
 from sourcewise.estimators.cross_validation import candidates
 from sourcewise.estimators.fitting import aims_as_default, told_columns
@@ -26,10 +33,6 @@ from sourcewise.estimators.selection import Selection, held_out_scores, select_p
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily, Job
 from sourcewise.progress import counter
-from sourcewise.report.notes import LINEAR, TOLD
-
-DEFAULT_LEARNER = LINEAR
-ALONE, WEIGHTED = "reference only", "weighted sources"
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from sourcewise.core.copies import NO_NUMBERS, NOT_HERE, TWINS, more_than_chance
+from sourcewise.core.mixture import ALONE, DEFAULT_LEARNER, TOLD, UNTOLD, WEIGHTED
+
 COPIES = (
     "{rows} of {sources} {repeat} left out, of measuring and of training: "
     "whoever has the trusted rows could buy trust with them ({listed})."
 )
 NOT_SOUGHT = "Nobody looked for copies of trusted rows: {why}."
-# Why copies were not looked for.
-TWINS = "the trusted rows repeat each other, so that equal rows mean nothing"
-NO_NUMBERS = "the rows are not numbers, and have no distances"
-NOT_HERE = "the sources are elsewhere, and must not see the trusted rows"
+WHY = {
+    TWINS: "the trusted rows repeat each other, so that equal rows mean nothing",
+    NO_NUMBERS: "the rows are not numbers, and have no distances",
+    NOT_HERE: "the sources are elsewhere, and must not see the trusted rows",
+}
 RELABELLED = "{name!r} labelled {rows} of your trusted rows itself{how}.{warning}"
 AS_YOU_DID = "Sources labelled {rows} as you did that are trusted rows too, and none differently."
 WARNING = " That is more than slips: look at these rows before you use any of its labels."
@@ -36,8 +40,6 @@ UNCHECKED_REGION = (
 )
 MORE = "The same holds for {more}."
 NAMED = 5
-# Of tests whether a source holds more copies than chance explains, for all sources together.
-BY_CHANCE = 0.01
 # Slips that careful people make, and the level of the test for more, for all sources together.
 SLIPS, LEVEL = 0.05, 0.05
 UNCHECKED = (
@@ -45,12 +47,10 @@ UNCHECKED = (
     "that class."
 )
 LEAST_OF_CLASS = 5
-# What the model is made of, by names of members.
-LINEAR, TOLD, UNTOLD = "linear default", "source as a feature", "all rows"
 MEMBERS = {
-    LINEAR: "the linear default",
-    "reference only": "your estimator on the reference alone",
-    "weighted sources": "your estimator on weighted sources",
+    DEFAULT_LEARNER: "the linear default",
+    ALONE: "your estimator on the reference alone",
+    WEIGHTED: "your estimator on weighted sources",
     TOLD: "your estimator on all rows with the source as a feature",
     UNTOLD: "your estimator on all rows alike, as it cannot be told their sources",
 }
@@ -80,7 +80,7 @@ def member_notes(shares: Mapping[str, float]) -> list[str]:
     else:
         parts = ", ".join(f"{_percent(shares[name])} {MEMBERS[name]}" for name in ranked)
         notes = [AVERAGE.format(parts=parts)]
-    parts_of = ((NOT_WEIGHED, (TOLD, UNTOLD)), (NOT_YOURS, (LINEAR,)))
+    parts_of = ((NOT_WEIGHED, (TOLD, UNTOLD)), (NOT_YOURS, (DEFAULT_LEARNER,)))
     for sentence, names in parts_of:
         share = sum(shares.get(name, 0.0) for name in names)
         if share >= LARGE_SHARE:
@@ -131,7 +131,7 @@ def copies_notes(
         mean difference of numbers (NaN for classes). None where equal rows may be chance.
     """
     if copies is None:
-        return [] if unsought is None else [NOT_SOUGHT.format(why=unsought)]
+        return [] if unsought is None else [NOT_SOUGHT.format(why=WHY[unsought])]
     found = np.flatnonzero(more_than_chance(copies, rows, by_chance, trusted))
     said = [] if labels is None else relabelled_notes(names, labels)
     if not len(found):
@@ -148,21 +148,6 @@ def copies_notes(
         listed=listed + more,
     )
     return [note, *said]
-
-
-def more_than_chance(
-    copies: np.ndarray, rows: np.ndarray, by_chance: float, trusted: int
-) -> np.ndarray:
-    """Whether each source holds more copies than rows like the trusted ones would.
-
-    The share of these is itself an estimate from so many rows, so that the number of copies has a
-    beta-binomial distribution (from Jeffreys' prior); the level is shared among the sources.
-    """
-    near = by_chance * trusted
-    n = rows + copies
-    chance = stats.betabinom.sf(copies - 1, n, near + 0.5, trusted - near + 0.5)
-    n_sources = max(len(copies) - 1, 1)
-    return np.asarray((copies > 0) & (chance < BY_CHANCE / n_sources))
 
 
 def relabelled_notes(names: Sequence[Any], labels: np.ndarray) -> list[str]:

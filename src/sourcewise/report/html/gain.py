@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from sourcewise.core.mixture import DEFAULT_LEARNER, TOLD
 from sourcewise.report.html.numbers import count, counted, in_unit, nice_ceiling, percent
-from sourcewise.report.notes import LINEAR, TOLD
 from sourcewise.report.source_report import SourceReport
 
 LEADS = {
@@ -15,14 +15,14 @@ LEADS = {
     "everything": "train on all rows alike",
     "sourcewise": "weigh the sources first",
     TOLD: "train on all rows, and tell the learner their sources",
-    LINEAR: "weigh the sources for a linear model",
+    DEFAULT_LEARNER: "weigh the sources for a linear model",
 }
 SAME = "the same as"
 THAN = {
     "reference only": "with your reference alone",
     "everything": "with all rows alike",
     TOLD: "with the source as a feature",
-    LINEAR: "with the linear default",
+    DEFAULT_LEARNER: "with the linear default",
 }
 ENDS = ("reference only", "everything")
 
