@@ -161,6 +161,10 @@ def _check_attributes(model: Any) -> None:
         require(isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes) > 0)
         require(len(np.unique(classes)) == len(classes))
         sizes["k"] = 1 if len(classes) == 2 else len(classes)
+        require(np.array_equal(model._task.labels, classes))
+        require(model._task.counts.shape == classes.shape)
+    else:
+        require(np.isfinite(model._task.centre) and 0.0 < model._task.scale < np.inf)
     if hasattr(model, "n_features_in_"):
         require(_is_a(model.n_features_in_, int))
         sizes["d"] = int(model.n_features_in_)

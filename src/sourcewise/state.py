@@ -20,6 +20,7 @@ from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows, Rows, Training
 from sourcewise.estimators.selection import Selection
+from sourcewise.estimators.task import Classes, Numbers
 from sourcewise.tables.bad_rows import SkippedRows
 from sourcewise.tables.preprocessing import TablePreprocessor
 from sourcewise.tables.rules import ColumnRule
@@ -28,6 +29,7 @@ from sourcewise.tables.rules import ColumnRule
 RECORDS: dict[str, type] = {
     "average of classifiers": AveragedClassifier,
     "average of regressors": AveragedRegressor,
+    "classes": Classes,
     "column": ColumnRule,
     "columns": TablePreprocessor,
     "discrepancies": Discrepancies,
@@ -35,6 +37,7 @@ RECORDS: dict[str, type] = {
     "label test": LabelTest,
     "measurements": Measured,
     "member": Member,
+    "numbers": Numbers,
     "part": PartPower,
     "rows": Rows,
     "selection": Selection,

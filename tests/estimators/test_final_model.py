@@ -30,8 +30,6 @@ def test_coefficients_are_the_average_of_every_pairs(class_pool, kind):
                 fitted = pool.family.fit(data.X, data.y, row_weights[:, None], np.array([C]))
                 average = average + share * fitted[0]
     coef, intercept = pool.features.unmap(average)
-    if kind == "regression":
-        coef, intercept = model._target_scale * coef[0], model._target_scale * intercept[0]
-        intercept += model._target_centre
+    coef, intercept = model._task.in_units(coef, intercept)
     np.testing.assert_allclose(model.coef_, coef, rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(model.intercept_, intercept, rtol=1e-4, atol=1e-3)

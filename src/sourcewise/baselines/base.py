@@ -18,7 +18,7 @@ from sourcewise.core.choices import Choices
 from sourcewise.core.logistic import probabilities
 from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.estimators.base import _array_of_names
-from sourcewise.estimators.input import ClassInput, forget_fit, unchanged_on_failure
+from sourcewise.estimators.input import SourceInput, forget_fit, unchanged_on_failure
 from sourcewise.estimators.threads import one_blas_thread
 
 SPARSE_REFUSED = (
@@ -27,7 +27,7 @@ SPARSE_REFUSED = (
 )
 
 
-class Baseline(ClassifierMixin, ClassInput):
+class Baseline(ClassifierMixin, SourceInput):
     """Linear classifier from many sources; subclasses say how in ``_fit``."""
 
     def __init__(
@@ -169,7 +169,7 @@ def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weig
             undo.enter_context(unchanged_on_failure(model))
         first = models[0]
         rows, names = first._validate(X, y, sources, sample_weight)
-        learnt = {k: v for k, v in vars(first).items() if k.endswith("_") or k == "_seed"}
+        learnt = {k: v for k, v in vars(first).items() if k[-1] == "_" or k in ("_seed", "_task")}
         work = SharedFits(first._pool(rows, names))
         weightings = []
         for model in models:

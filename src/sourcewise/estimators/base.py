@@ -26,7 +26,7 @@ from sourcewise.estimators.adequacy import (
     class_powers,
     reference_adequacy,
 )
-from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
+from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
 from sourcewise.estimators.closer_look import look_closer
 from sourcewise.estimators.elsewhere import ElsewhereInput
 from sourcewise.estimators.feature_map import rows_with_constant
@@ -36,6 +36,7 @@ from sourcewise.estimators.members import MemberChoice, choose_members, most_fit
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
+from sourcewise.estimators.task import Classes
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars, counter, report_progress
@@ -321,7 +322,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             model = fit_average(pool, selection, self.discrepancies_, near)
             self.C_ = selection.setting
             self.feature_range_ = pool.features.bounds
-            self._set_coefficients(*pool.features.unmap(model))
+            coefficients = pool.features.unmap(model)
+            self.coef_, self.intercept_ = self._task.in_units(*coefficients)
             return
         self.estimator_ = fit_weighting(pool, self.source_weights_)
 
@@ -329,7 +331,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         linear = None
         if DEFAULT_LEARNER in chosen.shares and pool.linear is not None:
             linear = self._default_member(pool.linear, measured, chosen.linear)
-        self.estimator_ = self._average_of(fit_members(pool, self.discrepancies_, chosen, linear))
+        members = fit_members(pool, self.discrepancies_, chosen, linear)
+        self.estimator_ = self._task.average(members, pool.choices)
 
     def _default_member(
         self, pool: Pool, measured: Measured, chosen: tuple[Selection, Any] | None
@@ -337,7 +340,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         """Return the fitted default learner, of the same sources."""
         alone = {"estimator": None, "keep_data": False}
         model: Any = type(self)(**{**self.get_params(deep=False), **alone})
-        own = ("classes_", "_class_counts", "_target_centre", "_target_scale", "_seed")
+        own = ("classes_", "_task", "_seed")
         vars(model).update({name: value for name, value in vars(self).items() if name in own})
         assert pool.features is not None and chosen is not None
         model.n_features_in_ = len(pool.features.scale)
@@ -442,8 +445,8 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         notes, model = [], getattr(self, "estimator_", None)
         if isinstance(model, AveragedClassifier | AveragedRegressor):
             notes += member_notes({member.trained_on: member.share for member in model.members})
-        if self._is_classifier and len(self.sources_) > 1:
-            notes += class_notes(self.classes_.tolist(), self._class_counts.tolist())
+        if isinstance(self._task, Classes) and len(self.sources_) > 1:
+            notes += class_notes(self.classes_.tolist(), self._task.counts.tolist())
         notes += copies_notes(
             self.copies_,
             self._copies_unsought,
@@ -485,7 +488,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             for rows, share, where in look.power
         ]
         names = self.sources_.tolist()
-        said = closer_notes(look, names, words, numbers=not self._is_classifier)
+        said = closer_notes(look, names, words, numbers=self._kind.numbers)
         return tuple(said), tuple(parts)
 
     def _class_powers(self, pool: Pool) -> list[PartPower]:
@@ -512,7 +515,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
 
     def _reported_bound(self) -> GeneralizationBound:
         """Bound with the complexity of linear classifiers; 0 where that of the class is unknown."""
-        if self._wants_numbers and self._is_classifier and len(self.classes_) == 2:
+        if self._wants_numbers and self._task.n_classes == 2:
             return self.generalization_bound(
                 complexity="vc", vc_dimension=self.n_features_in_ + 1, lipschitz=0.5
             )
@@ -543,7 +546,9 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
                 complexity["sources"], self.sources_.tolist()
             )
         if complexity.get("norm_bound") is None and hasattr(self, "coef_"):
-            complexity["norm_bound"] = self._model_norm() or np.finfo(float).tiny
+            complexity["norm_bound"] = (
+                self._task.norm(self.coef_, self.intercept_) or np.finfo(float).tiny
+            )
             if complexity.get("radius") is not None:
                 complexity["radius"] = float(np.hypot(complexity["radius"], 1.0))
             if complexity.get("X") is not None:
@@ -556,18 +561,6 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
             delta=delta,
             **complexity,
         )
-
-    # -- for subclasses ----------------------------------------------------------------------
-
-    def _model_norm(self) -> float:
-        """Norm of the default learner's coefficients and intercept, in the units of the loss."""
-        return float(np.linalg.norm(np.append(self.coef_, self.intercept_)))
-
-    def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _average_of(self, members: list[Member]) -> Any:
-        raise AssertionError("implemented by the classifier and the regressor")
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave sources elsewhere where they are when a model is copied to a file or a process."""

@@ -10,12 +10,8 @@ from sklearn.utils.metaestimators import available_if
 
 from sourcewise import validation
 from sourcewise.core.logistic import probabilities
-from sourcewise.estimators.averaged import AveragedClassifier, Member
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.feature_map import linear_scores
-from sourcewise.estimators.input import ClassInput
-from sourcewise.estimators.rows import Rows
-from sourcewise.estimators.wrapped import EstimatorFamily
 
 
 def _has_probabilities(model: Any) -> bool:
@@ -27,7 +23,7 @@ def _has_scores(model: Any) -> bool:
     return learner is None or hasattr(learner, "decision_function")
 
 
-class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
+class SourceWeightedClassifier(ClassifierMixin, SourceWeightedBase):
     r"""Classifier for data from many sources, one of which is trusted.
 
     Every source is compared with the reference (its discrepancy :math:`d_i`), the weights
@@ -137,23 +133,6 @@ class SourceWeightedClassifier(ClassifierMixin, ClassInput, SourceWeightedBase):
     >>> model.source_weights_.round(1)
     array([0.3, 0.7, 0. ])
     """
-
-    def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
-        return EstimatorFamily(
-            self.estimator,
-            rows.X,
-            rows.y,
-            self.n_jobs,
-            self._seed,
-            via=self.via,
-            classes=self.classes_,
-        )
-
-    def _average_of(self, members: list[Member]) -> AveragedClassifier:
-        return AveragedClassifier(members, self.classes_, self._choices().least_chance)
-
-    def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_, self.intercept_ = coef, intercept
 
     def _scores(self, X: Any) -> np.ndarray:
         return np.asarray(linear_scores(X, self.coef_, self.intercept_, self.feature_range_))

@@ -168,7 +168,7 @@ def estimate_discrepancies(
         found.p_values,
         found.witnesses,
         pool.sizes,
-        "classification" if model._is_classifier else "regression",
+        "regression" if model._kind.numbers else "classification",
     )
 
 

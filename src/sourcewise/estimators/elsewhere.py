@@ -22,10 +22,6 @@ from sourcewise.estimators.rows import Rows
 class ElsewhereInput(SourceInput):
     """Estimator that can also be fitted to sources which only an engine can reach."""
 
-    classes_: np.ndarray
-    _target_centre: float
-    _target_scale: float
-
     def _validate_reference(self, trusted: TrustedRows, may_travel: bool) -> tuple[Rows, RowRules]:
         """Check trusted rows whose untrusted ones are elsewhere; return the rules for these."""
         self._check_options()
@@ -43,9 +39,8 @@ class ElsewhereInput(SourceInput):
             validation.check_no_constant(not features.constant)
         else:
             validation.check_reference_magnitude(rows.X, self.reference, self._columns)
-            n_classes = len(self.classes_) if self._is_classifier else 0
-            targets = self._encode(rows.y, rows.codes, names, 0)
-            features = self._learn_map(rows.X, targets, n_classes, how)
+            targets = self._task.encode(rows.y, rows.codes, names, 0)
+            features = self._learn_map(rows.X, targets, how)
         copies = None
         if how.without_copies:
             copies = CopyRule.learn(rows.X, how) if may_travel else None
@@ -57,11 +52,9 @@ class ElsewhereInput(SourceInput):
             features,
             None if self._columns is None else tuple(self._columns),
             self.n_features_in_,
-            classes=self.classes_ if self._is_classifier else None,
-            centre=0.0 if self._is_classifier else self._target_centre,
-            scale=1.0 if self._is_classifier else self._target_scale,
             as_given=how.as_given,
             copies=copies,
+            **self._task.rules,
         )
 
     def _pool_elsewhere(self, opened: OpenSources, rows: Rows, rules: RowRules) -> Pool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -28,7 +27,6 @@ from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds, SingleFolds
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
-from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import spread
 from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.engines.memory import MemorySources
@@ -37,6 +35,7 @@ from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.rows import FilledRows, Rows
 from sourcewise.estimators.scaling import learn_map
+from sourcewise.estimators.task import Classes, Task
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 
@@ -56,6 +55,8 @@ class SourceInput(BaseEstimator):
     via: str = "weights"
     scaling: str = "auto"
     strict: bool = False
+    _kind: ClassVar[type[Task]] = Classes
+    _task: Task
     _copies_labels: np.ndarray | None = None  # models of earlier versions have none
 
     def _validate(self, X: Any, y: Any, sources: Any, sample_weight: Any) -> tuple[Rows, list[Any]]:
@@ -90,12 +91,16 @@ class SourceInput(BaseEstimator):
             strict=self.strict,
         )
         if self.estimator is not None:
-            validation.check_learner(self.estimator, classifier=self._is_classifier, via=self.via)
+            validation.check_learner(
+                self.estimator, classifier=not self._kind.numbers, via=self.via
+            )
 
     def _learn_reference(self, y: np.ndarray, trusted: np.ndarray) -> None:
         """Learn what depends on the reference's labels alone, and draw the seed."""
         validation.check_reference_size(int(trusted.sum()), self.cv, self.reference)
-        self._learn_targets(y, trusted)
+        self._task = self._kind.learn(y, trusted, self._choices(), self.estimator)
+        if isinstance(self._task, Classes):
+            self.classes_ = self._task.labels
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _check_rows(
@@ -108,7 +113,7 @@ class SourceInput(BaseEstimator):
         rows = Rows(X, y, codes, weight).of_positive_weight()
         if self._wants_numbers:
             validation.check_finite(rows.X, rows.codes, names, self._columns)
-        y = validation.check_targets(rows.y, rows.codes, names, numbers=not self._is_classifier)
+        y = validation.check_targets(rows.y, rows.codes, names, numbers=self._kind.numbers)
         return replace(rows, y=y)
 
     def _leave_out_copies(self, rows: Rows, names: list[Any]) -> Rows:
@@ -136,7 +141,7 @@ class SourceInput(BaseEstimator):
                 rows.y[trusted],
                 rows.codes,
                 len(names),
-                numbers=not self._is_classifier,
+                numbers=self._kind.numbers,
             )
         copied = keep_one(copied, rows.codes, len(names))
         counts = np.bincount(rows.codes[copied], minlength=len(names))
@@ -172,12 +177,15 @@ class SourceInput(BaseEstimator):
     def _pool(self, rows: Rows, names: list[Any], known: FeatureMap | None = None) -> Pool:
         """Put rows into a pool; what is known of the map of features is not learnt again."""
         position = validation.check_reference(names, self.reference)
-        targets = self._encode(rows.y, rows.codes, names, position)
+        targets = self._task.encode(rows.y, rows.codes, names, position)
         if self._wants_numbers:
             return self._pool_of_numbers(rows, targets, names, position, known)
         row_numbers: Any = np.arange(len(targets))[:, None]
         sources, reference = self._in_memory(rows, row_numbers, targets, names, position)
-        family = self._wrapped_family(rows)
+        how = {"via": self.via, **self._task.rules}
+        family = EstimatorFamily(
+            self.estimator, rows.X, rows.y, getattr(self, "n_jobs", None), self._seed, **how
+        )
         pool = self._pool_of(sources, reference, position, names, None, None, family)
         filled, numbers = self._as_numbers(rows, names, position)
         if numbers is None:
@@ -242,7 +250,7 @@ class SourceInput(BaseEstimator):
             seed=self._seed,
             choices=how,
             discrepancy=self._discrepancy_name(),
-            family=family or self._default_family(how, n_classes),
+            family=family or self._task.family(how),
             folds=kind.draw(
                 reference.y if n_classes else None,
                 len(reference.y),
@@ -281,21 +289,19 @@ class SourceInput(BaseEstimator):
         else:
             trusted_rows = matrix[rows.codes == position]
             validation.check_reference_magnitude(trusted_rows, names[position], self._columns)
-            n_classes = len(self.classes_) if self._is_classifier else 0
             own = targets[rows.codes == position]
-            features = self._learn_map(trusted_rows, own, n_classes, how)
+            features = self._learn_map(trusted_rows, own, how)
         if discrepancy not in LINEAR:  # whose ridge depends on the number of features
             features = features.for_rows(matrix)
         return features, features(matrix)
 
-    def _learn_map(self, X: Any, y: np.ndarray, n_classes: int, how: Choices) -> FeatureMap:
+    def _learn_map(self, X: Any, y: np.ndarray, how: Choices) -> FeatureMap:
         """Learn the map from the reference's rows and their encoded targets."""
         return learn_map(
             self.scaling,
             X,
             y,
-            n_classes,
-            make_family=self._default_family,
+            self._task,
             choices=how,
             seed=self._seed,
         )
@@ -309,7 +315,7 @@ class SourceInput(BaseEstimator):
             targets,
             rows.codes,
             reference=position,
-            n_classes=len(self.classes_) if self._is_classifier else 0,
+            n_classes=self._task.n_classes,
             sample_weight=rows.sample_weight,
         )
         others = [name for i, name in enumerate(names) if i != position]
@@ -353,53 +359,6 @@ class SourceInput(BaseEstimator):
         """Rows to predict for."""
         check_is_fitted(self)
         return self._check_features(X, reset=False, finite=True)
-
-    # -- for subclasses ----------------------------------------------------------------------
-
-    _is_classifier: bool
-
-    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _encode(
-        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
-    ) -> np.ndarray:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _default_family(self, how: Choices, n_classes: int) -> Family:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-    def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
-        raise AssertionError("implemented by the classifier and the regressor")
-
-
-class ClassInput(SourceInput):
-    """The same for classes: those of the reference."""
-
-    _is_classifier = True
-
-    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
-        validation.check_classes(y)
-        check_classification_targets(y)
-        self.classes_, self._class_counts = np.unique(y[trusted], return_counts=True)
-        if self.estimator is not None:
-            validation.check_numbered(self.estimator, self.classes_)
-
-    def _encode(
-        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
-    ) -> np.ndarray:
-        return validation.check_labels_known(y, self.classes_, codes, names, reference)
-
-    def _default_family(self, how: Choices, n_classes: int) -> Family:
-        return LogisticFamily(
-            n_classes,
-            how.regularisations,
-            penalise_constant=how.as_given,
-            tol=how.tol,
-            grid_tol=how.grid_tol,
-            final_tol=how.final_tol,
-            intercept_penalty=how.intercept_penalty,
-        )
 
 
 # -- a fit succeeds as a whole or changes nothing --------------------------------------------------

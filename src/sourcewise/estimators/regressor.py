@@ -7,15 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from sourcewise.core.choices import Choices
-from sourcewise.core.family import Family
-from sourcewise.core.losses import spread
-from sourcewise.core.ridge import RidgeFamily
-from sourcewise.estimators.averaged import AveragedRegressor, Member
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.feature_map import linear_scores
-from sourcewise.estimators.rows import Rows
-from sourcewise.estimators.wrapped import EstimatorFamily
+from sourcewise.estimators.task import Numbers
 
 
 class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
@@ -59,43 +53,7 @@ class SourceWeightedRegressor(RegressorMixin, SourceWeightedBase):
     array([0.3, 0.7, 0. ])
     """
 
-    _is_classifier = False
-
-    def _learn_targets(self, y: np.ndarray, trusted: np.ndarray) -> None:
-        targets = np.asarray(y[trusted], dtype=np.float64)
-        self._target_centre = float(targets.mean())
-        self._target_scale = spread(targets, self._choices().far_off)
-
-    def _encode(
-        self, y: np.ndarray, codes: np.ndarray, names: list[Any], reference: int
-    ) -> np.ndarray:
-        return (np.asarray(y, dtype=np.float64) - self._target_centre) / self._target_scale
-
-    def _default_family(self, how: Choices, n_classes: int) -> Family:
-        return RidgeFamily(how.regularisations, how.ridge_intercept_penalty)
-
-    def _wrapped_family(self, rows: Rows) -> EstimatorFamily:
-        return EstimatorFamily(
-            self.estimator,
-            rows.X,
-            rows.y,
-            self.n_jobs,
-            self._seed,
-            via=self.via,
-            centre=self._target_centre,
-            scale=self._target_scale,
-        )
-
-    def _average_of(self, members: list[Member]) -> AveragedRegressor:
-        return AveragedRegressor(members)
-
-    def _set_coefficients(self, coef: np.ndarray, intercept: np.ndarray) -> None:
-        self.coef_ = coef[0] * self._target_scale
-        self.intercept_ = float(intercept[0] * self._target_scale + self._target_centre)
-
-    def _model_norm(self) -> float:
-        intercept = self.intercept_ - self._target_centre
-        return float(np.linalg.norm(np.append(self.coef_, intercept)) / self._target_scale)
+    _kind = Numbers
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted value of each row."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -16,19 +15,17 @@ from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import setting_evidence
+from sourcewise.estimators.task import Task
 
 JUDGED_TOL = 1e-3  # likelihoods are compared to a whole unit
-
-MakeFamily = Callable[[Choices, int], Family]
 
 
 def learn_map(
     scaling: str,
     X: FloatArray,
     y: np.ndarray,
-    n_classes: int,
+    task: Task,
     *,
-    make_family: MakeFamily,
     choices: Choices,
     seed: int,
 ) -> FeatureMap:
@@ -46,14 +43,14 @@ def learn_map(
     if np.allclose(standard.scale, found.scale):
         return found
     rows = np.random.default_rng(seed).permutation(len(y))[: choices.judged_rows]
-    if n_classes and np.bincount(y[rows], minlength=n_classes).min() < 2:
+    if task.n_classes and np.bincount(y[rows], minlength=task.n_classes).min() < 2:
         return found
     quick = replace(choices, n_repeats=1, tol=JUDGED_TOL)
-    family = make_family(quick, n_classes)
+    family = task.family(quick)
     kept, standardised = (
         float(np.logaddexp.reduce(setting_evidence(pool)))
         for pool in (
-            _alone(features, features(X[rows]), y[rows], n_classes, family, quick, seed)
+            _alone(features, features(X[rows]), y[rows], task.n_classes, family, quick, seed)
             for features in (found, standard)
         )
     )
