@@ -79,8 +79,7 @@ def exactness(shape: str, sample: int | None) -> dict[str, Any]:
     X, y, sources = make_pool(n_sources + 10, rows, columns, n_bad)
     test = sources >= n_sources  # ten further sources, clean, for testing
     model = paper_model()
-    checked, names = model._validate(X[~test], y[~test], sources[~test], None)
-    pool = model._pool(checked, names)
+    pool = model._prepare(X[~test], y[~test], sources[~test])
     survey = pool.survey(np.nan, permute=False)
     measured, _ = measure("plug-in", survey, range(pool.n_sources - 1))
     problems, _ = candidates(pool, measured, pool.choices.trade_offs)

@@ -30,7 +30,7 @@ def parts_of_the_demo() -> tuple[list[str], np.ndarray, float]:
     digits = vendor_digits(n_bad=6, random_state=0)
     model = SourceWeightedClassifier(reference="gold", random_state=0)
     model.fit(digits.X, digits.y, sources=digits.vendor)
-    pool = model._pool(model._training.rows, model.sources_.tolist())
+    pool = model._kept_pool(model._training)
     nothing = know_nothing_loss(pool.reference, brier_loss)
     parts = combined_parts(model._training.findings, nothing, DEFAULT)[:, 0]
     names = [name for name in model.sources_.tolist() if name != "gold"]

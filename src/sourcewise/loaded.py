@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.discrepancy.methods import DISCREPANCIES, LINEAR_PART, OWN_PART
 from sourcewise.estimators.adequacy import PartPower
+from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows
 from sourcewise.state import is_ours
@@ -177,13 +178,14 @@ def _check_attributes(model: Any) -> None:
             require(_is_a(value, float) and (0 <= value <= LARGEST or value == np.inf))
     for name in model.sources_.tolist():
         hash(name)
-    if getattr(model, "copies_", None) is not None:
-        _check_array("copies_", model.copies_, ("n",), sizes)
-        require((model.copies_ >= 0).all())
-    labels = getattr(model, "_copies_labels", None)
-    if labels is not None:
-        require(_is_a(labels, np.ndarray) and labels.shape == (sizes["n"], 3))
-        require(labels.dtype.kind == "f" and np.isfinite(labels[:, :2]).all())
+    copies = getattr(model, "_copies", Copies())
+    require(isinstance(copies, Copies))
+    if copies.counts is not None:
+        _check_array("copies_", copies.counts, ("n",), sizes)
+        require((copies.counts >= 0).all())
+    if copies.labels is not None:
+        require(copies.labels.shape == (sizes["n"], 3) and copies.labels.dtype.kind == "f")
+        require(np.isfinite(copies.labels[:, :2]).all())
     for name in ("_seen", "_column_words"):
         require(all(isinstance(text, str) for text in getattr(model, name, None) or ()))
     require(all(isinstance(part, PartPower) for part in getattr(model, "_part_powers", ())))

@@ -17,6 +17,7 @@ from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.estimators.adequacy import PartPower
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
+from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows, Rows, Training
 from sourcewise.estimators.selection import Selection
@@ -32,6 +33,7 @@ RECORDS: dict[str, type] = {
     "classes": Classes,
     "column": ColumnRule,
     "columns": TablePreprocessor,
+    "copies": Copies,
     "discrepancies": Discrepancies,
     "filling": FilledRows,
     "label test": LabelTest,

@@ -191,8 +191,7 @@ def test_agreement_is_the_accuracy_of_the_references_model(pool):
 def test_losses_of_two_classes_are_brier_losses(pool):
     X, y, sources = pool({"gold": 50, "a": 40, "b": 1})
     model = make(PairwiseFilter)
-    rows, names = model._validate(X, y, sources, None)
-    work = SharedFits(model._pool(rows, names))
+    work = SharedFits(model._prepare(X, y, sources))
     losses = mean_losses(work, 1.0)
     models, half = work.half_models(1.0)
     data, family = work.pool.data, work.pool.family

@@ -246,7 +246,7 @@ class TestLabelsOfCopies:
     def test_a_copy_with_noise_is_none_of_them(self):
         found = fit(with_copies(noise=0.2)[0])
         assert found.copies_.tolist() == [0, 0, 12, 0]
-        assert found._copies_labels[:, :2].tolist() == [[0, 0]] * 4
+        assert found._copies.labels[:, :2].tolist() == [[0, 0]] * 4
 
     def test_numbers(self):
         X, y, s = with_copies(20)[0]
@@ -271,7 +271,7 @@ class TestLabelsOfCopies:
         sw.save(found, tmp_path / "m.skops")
         assert sw.load(tmp_path / "m.skops").report().notes == found.report().notes
         added = fit((X, y, s)).add_source(X[:9], 1 - y[:9], name="d")
-        assert added._copies_labels[[2, 4], :2].tolist() == [[20, 6], [9, 9]]
+        assert added._copies.labels[[2, 4], :2].tolist() == [[20, 6], [9, 9]]
 
     @pytest.mark.parametrize("wrong", [0, 1])
     def test_careful_sources_are_seldom_warned_of(self, wrong):

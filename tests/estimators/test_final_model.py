@@ -19,7 +19,7 @@ def test_coefficients_are_the_average_of_every_pairs(class_pool, kind):
     model = estimator(reference="gold", random_state=0).fit(X, y, sources=sources)
     selection = model.selection_
     assert np.count_nonzero(selection.mixture) > 2  # 40 rows cannot tell the pairs apart
-    pool = model._pool(model._training.rows, model.sources_.tolist())
+    pool = model._kept_pool(model._training)
     data, average = pool.data, 0.0
     for trade_off, shares in zip(selection.trade_offs, selection.mixture, strict=True):
         alpha = solve_weights(model.discrepancies_, data.sizes, trade_off)

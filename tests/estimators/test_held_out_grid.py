@@ -26,7 +26,7 @@ def rows(n_bad=3, seed=0):
 
 def prepared(n_bad=3):
     model = sw.SourceWeightedClassifier(reference=0, random_state=0)
-    pool = model._pool(*model._validate(*rows(n_bad), None))
+    pool = model._prepare(*rows(n_bad))
     survey = pool.survey(choose_local_setting(pool), permute=False)
     return pool, measure("combined", survey, range(7))[0]
 

@@ -15,7 +15,7 @@ from sourcewise import columns, validation
 from sourcewise.core import choices, linear, ridge
 from sourcewise.core.discrepancy import permutation
 from sourcewise.engines import memory
-from sourcewise.estimators import input as estimator_input
+from sourcewise.estimators import prepare
 from sourcewise.estimators.feature_map import FeatureMap
 
 
@@ -385,7 +385,7 @@ def test_wrong_input_is_told_in_a_sentence(text, fitted, monkeypatch):
 )
 def test_too_many_rows_for_a_span_are_refused(text, options, words, monkeypatch):
     X, y, sources = text
-    monkeypatch.setattr(estimator_input, "MOST_ROWS", 2 * N_ROWS - 1)
+    monkeypatch.setattr(prepare, "MOST_ROWS", 2 * N_ROWS - 1)
     with pytest.raises(ValueError) as error:
         classifier(**options).fit(X, y, sources=sources)
     assert str(error.value) == validation.SPARSE_PAIR.format(

@@ -83,7 +83,7 @@ class Baseline(ClassifierMixin, SourceInput):
     def _choices(self) -> Choices:
         # Placeholders only are cut off: normalising each source by itself needs rows in other units
         # as they are.
-        return replace(super()._choices(), largest=1e6)
+        return replace(super()._choices(), largest=1e6, without_copies=False)
 
     # -- for subclasses ----------------------------------------------------------------------
 
@@ -168,9 +168,9 @@ def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weig
         for model in models:
             undo.enter_context(unchanged_on_failure(model))
         first = models[0]
-        rows, names = first._validate(X, y, sources, sample_weight)
+        work = SharedFits(first._prepare(X, y, sources, sample_weight))
+        names = work.pool.names
         learnt = {k: v for k, v in vars(first).items() if k[-1] == "_" or k in ("_seed", "_task")}
-        work = SharedFits(first._pool(rows, names))
         weightings = []
         for model in models:
             forget_fit(model)

@@ -16,7 +16,7 @@ from sourcewise import columns, validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
-from sourcewise.core.engine import SourcesChanged, SourcesElsewhere
+from sourcewise.core.engine import SourcesChanged, SourcesElsewhere, TrustedRows
 from sourcewise.core.mixture import DEFAULT_LEARNER
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.engines.memory import MemorySources
@@ -28,12 +28,13 @@ from sourcewise.estimators.adequacy import (
 )
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
 from sourcewise.estimators.closer_look import look_closer
-from sourcewise.estimators.elsewhere import ElsewhereInput
+from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.feature_map import rows_with_constant
 from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
-from sourcewise.estimators.input import unchanged_on_failure
+from sourcewise.estimators.input import SourceInput, forget_fit, unchanged_on_failure
 from sourcewise.estimators.members import MemberChoice, choose_members, most_fits
 from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.prepare import learn_rules, leave_out_copies, prepare, prepare_elsewhere
 from sourcewise.estimators.rows import Rows, Training
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
 from sourcewise.estimators.task import Classes
@@ -51,7 +52,7 @@ from sourcewise.report.reasons import FOUND, REFERENCE, reasons
 from sourcewise.report.source_report import ReportContext, SourceReport
 
 
-class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
+class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     """Meta-estimator that weighs sources by their discrepancy from a reference."""
 
     def __init__(
@@ -105,8 +106,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         self
         """
         with unchanged_on_failure(self), bars(self.verbose):
-            rows, names = self._validate(X, y, sources, sample_weight)
-            self._fit_rows(self._leave_out_copies(rows, names), names, known=None)
+            self._measure_and_train(self._prepare(X, y, sources, sample_weight))
         return self
 
     def fit_sources(self, sources: SourcesElsewhere) -> Any:
@@ -129,17 +129,31 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         connection = sources if isinstance(sources, AbstractContextManager) else nullcontext()
         may_travel = bool(getattr(sources, "trusted_rows_may_travel", False))
         with unchanged_on_failure(self), connection, bars(self.verbose):
-            rows, rules = self._validate_reference(sources.trusted(self.reference), may_travel)
-            with one_blas_thread():
-                while True:
-                    try:
-                        pool = self._pool_elsewhere(sources.open(rules), rows, rules)
-                        self._measure_and_train(pool, pool, known=None)
-                        break
-                    except SourcesChanged:  # go on with those that are left
-                        continue
+            rows = self._validate_reference(sources.trusted(self.reference))
+            options = self._options()
+            rules = learn_rules(rows, options, may_travel)
+            while True:
+                try:
+                    opened = sources.open(rules)
+                    pool = prepare_elsewhere(opened, rows, rules, options, may_travel)
+                    self._measure_and_train(pool)
+                    break
+                except SourcesChanged:  # go on with those that are left
+                    continue
             self._told_by_sources_ = tuple(getattr(sources, "notes", ()))
         return self
+
+    def _validate_reference(self, trusted: TrustedRows) -> Rows:
+        """Check trusted rows whose untrusted ones are elsewhere."""
+        self._check_options()
+        validation.check_own_learner(self.estimator)
+        validation.check_targets_given(trusted.y, type(self).__name__)
+        forget_fit(self)
+        X = self._check_features(trusted.X, reset=True)
+        codes = np.zeros(validation.n_rows_of(X), dtype=np.intp)
+        rows = self._check_rows(X, trusted.y, [self.reference], codes, trusted.sample_weight)
+        self._learn_reference(rows.y, np.ones(len(rows.y), dtype=bool))
+        return rows
 
     def add_source(self, X: Any, y: Any, name: Any, sample_weight: Any = None) -> Any:
         """Add one source to a fitted model.
@@ -190,13 +204,11 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         new = replace(new, codes=new.codes + len(names))
         with unchanged_on_failure(self), bars(self.verbose):
             rows = training.rows.append(new)
-            if self.copies_ is not None:  # those of the other sources have been left out before
-                before, labels = np.append(self.copies_, 0), self._copies_labels
-                rows = self._leave_out_copies(rows, [*names, name])
-                self.copies_ = before + self.copies_
-                if labels is not None and self._copies_labels is not None:
-                    self._copies_labels = np.vstack([labels, self._copies_labels[-1:]])
-            self._fit_rows(rows, [*names, name], known=training)
+            options, copies, names = self._options(), self._copies, [*names, name]
+            if copies.counts is not None:  # those of the other sources have been left out before
+                rows, found = leave_out_copies(rows, names, options)
+                copies = found.after(copies)
+            self._measure_and_train(self._pool(rows, names, copies, training), training)
         return self
 
     def at_trade_off(self, trade_off: float) -> Any:
@@ -221,8 +233,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
-        with one_blas_thread(model._wants_numbers):
-            model._measure_and_train(self._kept_pool(training), training.rows, known=training)
+        model._measure_and_train(self._kept_pool(training), training)
         return model
 
     def _kept_pool(self, training: Training) -> Pool:
@@ -230,17 +241,19 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         if training.elsewhere:
             pool: Pool = training.rows
             return pool
-        with one_blas_thread(self._wants_numbers):
-            return self._pool(training.rows, self.sources_.tolist(), training.features)
+        return self._pool(training.rows, self.sources_.tolist(), self._copies, training)
 
-    def _fit_rows(self, rows: Rows, names: list[Any], known: Training | None) -> None:
+    def _pool(self, rows: Rows, names: list[Any], copies: Copies, known: Training) -> Pool:
+        """Make a pool of rows; the map of the features is that of an earlier fit."""
+        how = self._options(), self._in_memory
+        return prepare(rows, names, *how, copies=copies, known=known.features)
+
+    def _measure_and_train(self, pool: Pool, known: Training | None = None) -> None:
         """Measure the sources that are not known yet, choose, weigh, train."""
         with one_blas_thread(self._wants_numbers):
-            features = None if known is None else known.features
-            self._measure_and_train(self._pool(rows, names, features), rows, known)
+            self._do_measure_and_train(pool, known)
 
-    def _measure_and_train(self, pool: Pool, rows: Any, known: Training | None) -> None:
-        """Do all the work; ``rows`` are what the pool was made of, or itself if none are here."""
+    def _do_measure_and_train(self, pool: Pool, known: Training | None) -> None:
         trade_offs = self._trade_offs(pool)
         if known is not None and known.findings is None:
             known = None  # nothing but the reference: folds may not have been asked for
@@ -263,7 +276,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         if isinstance(pool.family, EstimatorFamily):
             pool.family.expect_no_more_fits()
         self._training: Training | None = Training(
-            rows, findings, measured, setting, (pool.linear or pool).features
+            pool.rows or pool, findings, measured, setting, (pool.linear or pool).features
         )
         if not self.keep_data or self._training.elsewhere:
             self._look_closer(pool)
@@ -314,6 +327,7 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         self._reference_gain = measured.reference_gain
         self._label_test = measured.label_test
         self.scaling_ = pool.scaling
+        self._copies = pool.copies
         self._seen: tuple[str, ...] | None = None
         self._part_powers: tuple[PartPower, ...] = ()
 
@@ -345,9 +359,6 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         assert pool.features is not None and chosen is not None
         model.n_features_in_ = len(pool.features.scale)
         model._training = None
-        model._set_copies(
-            self.copies_, self._copies_by_chance, self._copies_unsought, self._copies_labels
-        )
         selection, near = chosen
         model._set_results(pool, measured.linear or measured, selection)
         with one_blas_thread():
@@ -363,6 +374,12 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         return np.array([float(self.trade_off)])
 
     # -- what a user asks afterwards ---------------------------------------------------------
+
+    @property
+    def copies_(self) -> np.ndarray | None:
+        """Rows of each source that repeat trusted ones and were left out."""
+        check_is_fitted(self)
+        return self._copies.counts
 
     @property
     def discrepancy_result_(self) -> Discrepancies:
@@ -448,13 +465,13 @@ class SourceWeightedBase(MetaEstimatorMixin, ElsewhereInput):
         if isinstance(self._task, Classes) and len(self.sources_) > 1:
             notes += class_notes(self.classes_.tolist(), self._task.counts.tolist())
         notes += copies_notes(
-            self.copies_,
-            self._copies_unsought,
+            self._copies.counts,
+            self._copies.unsought,
             self.sources_.tolist(),
             self.source_rows_,
-            self._copies_by_chance,
+            self._copies.by_chance,
             int(self.source_rows_[self.reference_index_]),
-            getattr(self, "_copies_labels", None),
+            self._copies.labels,
         )
         return [*notes, *self._look_closer(), *getattr(self, "_told_by_sources_", ())]
 

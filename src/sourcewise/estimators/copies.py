@@ -30,6 +30,37 @@ SMALLEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
+class Copies:
+    """What is known of rows that repeat trusted ones.
+
+    Attributes
+    ----------
+    counts : int array of shape (n_sources,), or None where nobody looked
+        How many were left out.
+    by_chance : float
+        Share of clean rows that would look like copies, as the trusted rows say.
+    unsought : str, optional
+        Why nobody looked, of those in `core/copies.py`.
+    labels : array of shape (n_sources, 3), optional
+        How sources labelled such rows, see `relabelled`; None where equal rows may be chance.
+    """
+
+    counts: np.ndarray | None = None
+    by_chance: float = 0.0
+    unsought: str | None = None
+    labels: np.ndarray | None = None
+
+    def after(self, before: Copies) -> Copies:
+        """Add those that had been left out of all sources but the last."""
+        if self.counts is None or before.counts is None:
+            return self
+        labels = self.labels
+        if labels is not None and before.labels is not None:
+            labels = np.vstack([before.labels, labels[-1:]])
+        return replace(self, counts=np.append(before.counts, 0) + self.counts, labels=labels)
+
+
+@dataclass(frozen=True)
 class CopyRule:
     """Which mapped rows are copies of trusted ones.
 

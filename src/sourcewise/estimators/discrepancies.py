@@ -154,15 +154,14 @@ def estimate_discrepancies(
         n_jobs=n_jobs,
         random_state=random_state,
     )
-    rows, names = model._validate(X, y, sources, sample_weight)
+    pool = model._prepare(X, y, sources, sample_weight)
     with one_blas_thread(estimator is None):
-        pool = model._pool(model._leave_out_copies(rows, names), names)
         setting = np.nan if method in LINEAR else choose_local_setting(pool.linear or pool)
         survey = pool.survey(setting, with_folds=False)
         measured, _ = measure(method, survey, range(pool.n_sources - 1))
     found = measured.result.with_reference(pool.position)
     return SourceDiscrepancies(
-        names,
+        pool.names,
         found.values,
         found.standard_errors,
         found.p_values,

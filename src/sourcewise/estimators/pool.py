@@ -19,8 +19,9 @@ from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
 from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.memory import MemorySources
+from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.feature_map import FeatureMap
-from sourcewise.estimators.rows import FilledRows
+from sourcewise.estimators.rows import FilledRows, Rows
 
 N_PERMUTATIONS = 199
 
@@ -55,6 +56,10 @@ class Pool:
         folds begin with these.
     filled : FilledRows, optional
         How its rows become numbers without gaps.
+    rows : Rows, optional
+        What it was made of, where they are in memory.
+    copies : Copies
+        What was found of copies of trusted rows.
     """
 
     sources: Engine
@@ -71,6 +76,8 @@ class Pool:
     scale: float
     linear: Pool | None = None
     filled: FilledRows | None = None
+    rows: Rows | None = None
+    copies: Copies = Copies()
 
     @property
     def data(self) -> SourceData:
