@@ -221,9 +221,8 @@ def test_a_forged_value_is_refused_when_loading(attribute, value, saved):
 ATTRIBUTES = (
     *ARRAYS,
     *SCALARS,
-    "_discrepancies",
+    "_measured",
     "_training",
-    "_reference_gain",
     "reference",
     "cv",
 )
@@ -279,7 +278,7 @@ def inside(schema, *names):
 LATER = {
     "findings of fewer sources": (("_training", "findings", "missing"), 1),
     "measurements of fewer sources": (("_training", "measured", "result", "values"), 0),
-    "losses of fewer rows": (("_label_test", "own_random"), 2),
+    "losses of fewer rows": (("_measured", "label_test", "own_random"), 2),
     "counts of fewer classes": (("_task", "counts"), 0),
     "labels of fewer classes": (("_task", "labels"), 0),
 }

@@ -62,7 +62,9 @@ PARTS = {"sources": about_sources, "errors": about_errors}
 
 def power_of(model: Any, sizes: np.ndarray) -> list[float]:
     """Power that is said for sources of these sizes with that share of random labels."""
-    each = {size: model._label_test.power(SPOILT, size, LEVEL) for size in np.unique(sizes)}
+    each = {
+        size: model._measured.label_test.power(SPOILT, size, LEVEL) for size in np.unique(sizes)
+    }
     return [each[size] for size in sizes]
 
 

@@ -20,7 +20,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.discrepancy.methods import DISCREPANCIES, LINEAR_PART, OWN_PART
-from sourcewise.estimators.adequacy import PartPower
+from sourcewise.estimators.closer_look import Seen
 from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows
@@ -186,9 +186,8 @@ def _check_attributes(model: Any) -> None:
     if copies.labels is not None:
         require(copies.labels.shape == (sizes["n"], 3) and copies.labels.dtype.kind == "f")
         require(np.isfinite(copies.labels[:, :2]).all())
-    for name in ("_seen", "_column_words"):
-        require(all(isinstance(text, str) for text in getattr(model, name, None) or ()))
-    require(all(isinstance(part, PartPower) for part in getattr(model, "_part_powers", ())))
+    require(isinstance(getattr(model, "_seen", Seen()), Seen))
+    require(all(isinstance(text, str) for text in getattr(model, "_column_words", ())))
     _check_weights(model)
     names = getattr(model, "feature_names_in_", ())
     require(all(isinstance(name, str) for name in names))
@@ -223,17 +222,14 @@ def _check_weights(model: Any) -> None:
         grid = len(chosen.trade_offs), len(chosen.settings)
         require(chosen.losses.shape == grid and chosen.mixture.shape == grid)
         require(abs(chosen.mixture.sum() - 1.0) < TOTAL_ERROR)
-        found = model._discrepancies
-        require(found.values.shape == found.standard_errors.shape == found.p_values.shape == (n,))
-        require(len(found.witnesses) == n)
+        _check_measured(model._measured, n - 1)
         require((model.source_sizes_ > 0).all() and (model.source_rows_ > 0).all())
     training = getattr(model, "_training", None)
     if training is not None:
         require(model.reference == model.sources_.tolist()[model.reference_index_])
-        _check_training(training, model._discrepancy_name(), n)
+        _check_training(training, model._options().discrepancy, n)
         require(not hasattr(model, "classes_") or np.isin(training.rows.y, model.classes_).all())
         model._check_options()
-    _check_label_test(getattr(model, "_label_test", None))
 
 
 def _learners(model: Any) -> list[Any]:

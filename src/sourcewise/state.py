@@ -17,6 +17,7 @@ from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.estimators.adequacy import PartPower
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
+from sourcewise.estimators.closer_look import Seen
 from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows, Rows, Training
@@ -42,6 +43,7 @@ RECORDS: dict[str, type] = {
     "numbers": Numbers,
     "part": PartPower,
     "rows": Rows,
+    "seen": Seen,
     "selection": Selection,
     "skipped rows": SkippedRows,
     "source as a feature": ToldSources,
@@ -125,7 +127,7 @@ class Portable:
             if (new := self(self._own(name, value) if is_ours(model) else value)) is not value
         }
         if is_ours(model) and getattr(model, "_seen", ()) is None:  # as long as the rows are there
-            changed["_seen"], changed["_part_powers"] = self(model._looked_closer())
+            changed["_seen"] = self(model._looked_closer())
         if not changed and len(attributes) == len(vars(model)):
             return model
         twin = copy.copy(model)

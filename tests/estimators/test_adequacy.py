@@ -89,7 +89,7 @@ def test_the_power_is_that_of_the_p_values():
         y[spoilt] = rng.permutation(y[spoilt])
         model = SourceWeightedClassifier(reference=0, trade_off=1.0, random_state=seed)
         model.fit(X, y, sources=sources)
-        said.append(model._label_test.power(0.5, 100.0, 0.05))
+        said.append(model._measured.label_test.power(0.5, 100.0, 0.05))
         found.append(np.mean(model.discrepancy_result_.p_values[1:] < 0.05))
     assert np.mean(said) == pytest.approx(np.mean(found), abs=0.1)
 

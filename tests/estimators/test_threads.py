@@ -1,7 +1,7 @@
 import numpy as np
 from threadpoolctl import threadpool_info
 
-import sourcewise.estimators.base as base
+import sourcewise.estimators.method as method
 from sourcewise import SourceWeightedClassifier
 from sourcewise.progress import listening
 
@@ -12,13 +12,13 @@ def blas_threads():
 
 def test_own_products_run_on_one_thread_and_the_callers_setting_comes_back(class_pool, monkeypatch):
     seen = []
-    original = base.select
+    original = method.select
 
     def spy(*arguments):
         seen.extend(blas_threads())
         return original(*arguments)
 
-    monkeypatch.setattr(base, "select", spy)
+    monkeypatch.setattr(method, "select", spy)
     before = blas_threads()
     X, y, sources = class_pool()
     SourceWeightedClassifier(reference="gold", random_state=0).fit(X, y, sources=sources)

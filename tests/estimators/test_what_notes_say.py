@@ -11,7 +11,7 @@ import scipy.sparse
 
 import sourcewise as sw
 from sourcewise.core.choices import PAPER
-from sourcewise.estimators.closer_look import _suspicions
+from sourcewise.estimators.closer_look import Seen, _suspicions
 
 NAMES = ("gold", "a", "b", "c")
 
@@ -63,7 +63,7 @@ def test_a_flipped_tenth_is_found_as_a_rule(sparse):
 def test_it_is_a_warning_and_no_weight(monkeypatch):
     X, y, s = flipped()
     found = fit(X, y, s)
-    monkeypatch.setattr(type(found), "_look_closer", lambda *_: ())
+    monkeypatch.setattr(type(found), "_look_closer", lambda *_: Seen())
     assert np.array_equal(fit(X, y, s).source_weights_, found.source_weights_)
     assert about(found, "goes against") == []
 

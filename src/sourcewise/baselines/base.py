@@ -17,7 +17,6 @@ from sourcewise.baselines.shared_fits import SharedFits, Trained
 from sourcewise.core.choices import Choices
 from sourcewise.core.logistic import probabilities
 from sourcewise.core.sparse_rows import SparseRows
-from sourcewise.estimators.base import _array_of_names
 from sourcewise.estimators.input import SourceInput, forget_fit, unchanged_on_failure
 from sourcewise.estimators.threads import one_blas_thread
 
@@ -169,15 +168,14 @@ def _fit_group(models: list[Baseline], X: Any, y: Any, sources: Any, sample_weig
             undo.enter_context(unchanged_on_failure(model))
         first = models[0]
         work = SharedFits(first._prepare(X, y, sources, sample_weight))
-        names = work.pool.names
         learnt = {k: v for k, v in vars(first).items() if k[-1] == "_" or k in ("_seed", "_task")}
         weightings = []
         for model in models:
             forget_fit(model)
             model.__dict__.update(learnt)
-            model.sources_ = _array_of_names(names)
+            model.sources_ = work.pool.names_array
             model.reference_index_ = work.pool.data.reference
-            model._check_parameters(names)
+            model._check_parameters(work.pool.names)
             model._check_sparse(work)
             weightings.append(model._weigh(work))
         trained = iter(work.train_all([w for w in weightings if w is not None]))

@@ -15,32 +15,32 @@ from sklearn.utils.validation import check_is_fitted
 from sourcewise import columns, validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
+from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.engine import SourcesChanged, SourcesElsewhere, TrustedRows
-from sourcewise.core.mixture import DEFAULT_LEARNER
-from sourcewise.core.weights import theory_trade_off
-from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.adequacy import (
     PartPower,
     ReferenceAdequacy,
     class_powers,
     reference_adequacy,
 )
-from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
-from sourcewise.estimators.closer_look import look_closer
+from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
+from sourcewise.estimators.closer_look import Seen, look_closer
 from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.feature_map import rows_with_constant
-from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
-from sourcewise.estimators.input import SourceInput, forget_fit, unchanged_on_failure
-from sourcewise.estimators.members import MemberChoice, choose_members, most_fits
+from sourcewise.estimators.input import (
+    SourceInput,
+    forget_fit,
+    unchanged_on_failure,
+)
+from sourcewise.estimators.method import Fit, fit, measure_sources
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.prepare import learn_rules, leave_out_copies, prepare, prepare_elsewhere
 from sourcewise.estimators.rows import Rows, Training
-from sourcewise.estimators.selection import Selection, choose_local_setting, select
+from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.estimators.task import Classes
 from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily
-from sourcewise.progress import bars, counter, report_progress
+from sourcewise.progress import bars
 from sourcewise.report.notes import (
     class_notes,
     closer_notes,
@@ -86,6 +86,9 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self.strict = strict
         self.verbose = verbose
 
+    _seen: Seen | None
+    _training: Training | None
+
     # -- fitting -----------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sources: Any = None, sample_weight: Any = None) -> Any:
@@ -106,7 +109,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self
         """
         with unchanged_on_failure(self), bars(self.verbose):
-            self._measure_and_train(self._prepare(X, y, sources, sample_weight))
+            self._fit(self._prepare(X, y, sources, sample_weight))
         return self
 
     def fit_sources(self, sources: SourcesElsewhere) -> Any:
@@ -136,7 +139,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
                 try:
                     opened = sources.open(rules)
                     pool = prepare_elsewhere(opened, rows, rules, options, may_travel)
-                    self._measure_and_train(pool)
+                    self._fit(pool)
                     break
                 except SourcesChanged:  # go on with those that are left
                     continue
@@ -208,7 +211,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             if copies.counts is not None:  # those of the other sources have been left out before
                 rows, found = leave_out_copies(rows, names, options)
                 copies = found.after(copies)
-            self._measure_and_train(self._pool(rows, names, copies, training), training)
+            self._fit(self._pool(rows, names, copies, training), training)
         return self
 
     def at_trade_off(self, trade_off: float) -> Any:
@@ -233,7 +236,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
-        model._measure_and_train(self._kept_pool(training), training)
+        model._fit(self._kept_pool(training), training)
         return model
 
     def _kept_pool(self, training: Training) -> Pool:
@@ -248,130 +251,53 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         how = self._options(), self._in_memory
         return prepare(rows, names, *how, copies=copies, known=known.features)
 
-    def _measure_and_train(self, pool: Pool, known: Training | None = None) -> None:
-        """Measure the sources that are not known yet, choose, weigh, train."""
-        with one_blas_thread(self._wants_numbers):
-            self._do_measure_and_train(pool, known)
-
-    def _do_measure_and_train(self, pool: Pool, known: Training | None) -> None:
-        trade_offs = self._trade_offs(pool)
-        if known is not None and known.findings is None:
-            known = None  # nothing but the reference: folds may not have been asked for
-        if isinstance(pool.family, EstimatorFamily):
-            pool.family.expect_fits(most_fits(pool, len(trade_offs)))
-        measured, findings, setting = self._measure(
-            pool, known, with_folds=len(trade_offs) * len(pool.family.settings) > 1
-        )
-        report_progress("selection")
-        if pool.family.linear or not pool.choices.averaged or len(trade_offs) == 1:
-            selection, near = select(pool, measured, trade_offs)
-            self._set_results(pool, measured, selection)
-            report_progress("training")
-            self._fit_final(pool, selection, near)
-        else:
-            chosen = choose_members(pool, measured)
-            self._set_results(pool, measured, chosen.selection)
-            report_progress("training")
-            self._fit_members(pool, measured, chosen)
-        if isinstance(pool.family, EstimatorFamily):
-            pool.family.expect_no_more_fits()
-        self._training: Training | None = Training(
-            pool.rows or pool, findings, measured, setting, (pool.linear or pool).features
-        )
-        if not self.keep_data or self._training.elsewhere:
+    def _fit(self, pool: Pool, known: Training | None = None) -> None:
+        """Measure the sources that are not known yet, choose, weigh, train; keep what is found."""
+        # Permutations cost as much as the fit; while the rows are kept they can wait.
+        wait = self.keep_data and pool.rows is not None
+        found = fit(pool, self._options(), known, permute=not wait)
+        self._take(found)
+        self._training = found.training
+        if not wait:
             self._look_closer(pool)
         if not self.keep_data:
             self._training = None
 
-    def _measure(
-        self, pool: Pool, known: Training | None, with_folds: bool
-    ) -> tuple[Measured, Any, float]:
-        """Measure sources; also returns all findings and the local models' regularisation."""
-        report_progress("discrepancies")
-        n_untrusted = pool.n_sources - 1
-        n_known = 0 if known is None else len(known.measured.result.values)
-        if known is not None and n_known == n_untrusted:
-            return known.measured, known.findings, known.setting
-        if known is not None:
-            setting = known.setting
-        else:
-            linear = pool.linear or pool
-            setting = np.nan if pool.discrepancy in LINEAR else choose_local_setting(linear)
-        survey = pool.survey(
-            setting,
-            with_folds=with_folds,
-            # Permutations cost as much as the fit; while the rows are kept they can wait.
-            permute=not (self.keep_data and isinstance(pool.sources, MemorySources)),
-            on_answer=counter("discrepancies", n_untrusted - n_known),
-        )
-        found = None if known is None else known.findings
-        measured, findings = measure(
-            pool.discrepancy, survey, range(n_known, n_untrusted), known=found
-        )
-        return measured, findings, setting
-
-    def _set_results(self, pool: Pool, measured: Measured, selection: Selection) -> None:
-        found = measured.result.with_reference(pool.position)
-        weights, cutoff = selection.weigh(found.values, pool.sizes)
-        self.sources_ = _array_of_names(pool.names)
-        self.source_weights_ = weights
-        self.discrepancies_ = found.values
-        self._discrepancies = found
-        self.source_sizes_ = pool.sizes
-        self.source_rows_ = pool.row_counts
+    def _take(self, found: Fit) -> None:
+        """Copy what was found to attributes."""
+        pool, self._measured, self.selection_ = found.pool, found.measured, found.selection
+        self.sources_ = pool.names_array
+        self.source_weights_, self.discrepancies_ = found.weights, found.values
+        self.source_sizes_, self.source_rows_ = pool.sizes, pool.row_counts
         self.reference_index_ = pool.position
-        self.trade_off_ = selection.trade_off
-        self.cutoff_ = cutoff
-        self.selection_ = selection
-        self._reference_variance = measured.reference_variance
-        self._reference_gain = measured.reference_gain
-        self._label_test = measured.label_test
+        self.trade_off_, self.cutoff_ = found.selection.trade_off, found.cutoff
         self.scaling_ = pool.scaling
         self._copies = pool.copies
-        self._seen: tuple[str, ...] | None = None
-        self._part_powers: tuple[PartPower, ...] = ()
-
-    def _fit_final(self, pool: Pool, selection: Selection, near: Any) -> None:
-        if pool.features is not None and self._wants_numbers:
-            model = fit_average(pool, selection, self.discrepancies_, near)
-            self.C_ = selection.setting
-            self.feature_range_ = pool.features.bounds
-            coefficients = pool.features.unmap(model)
-            self.coef_, self.intercept_ = self._task.in_units(*coefficients)
+        self._training = self._seen = None
+        if isinstance(pool.family, EstimatorFamily):
+            self.estimator_ = found.model
+            if isinstance(found.model, list):
+                members = [self._with_default(member) for member in found.model]
+                self.estimator_ = self._task.average(members, pool.choices)
             return
-        self.estimator_ = fit_weighting(pool, self.source_weights_)
+        assert pool.features is not None
+        self.C_ = found.selection.setting
+        self.feature_range_ = pool.features.bounds
+        self.coef_, self.intercept_ = self._task.in_units(*pool.features.unmap(found.model))
 
-    def _fit_members(self, pool: Pool, measured: Measured, chosen: MemberChoice) -> None:
-        linear = None
-        if DEFAULT_LEARNER in chosen.shares and pool.linear is not None:
-            linear = self._default_member(pool.linear, measured, chosen.linear)
-        members = fit_members(pool, self.discrepancies_, chosen, linear)
-        self.estimator_ = self._task.average(members, pool.choices)
-
-    def _default_member(
-        self, pool: Pool, measured: Measured, chosen: tuple[Selection, Any] | None
-    ) -> SourceWeightedBase:
-        """Return the fitted default learner, of the same sources."""
-        alone = {"estimator": None, "keep_data": False}
-        model: Any = type(self)(**{**self.get_params(deep=False), **alone})
-        own = ("classes_", "_task", "_seed")
-        vars(model).update({name: value for name, value in vars(self).items() if name in own})
-        assert pool.features is not None and chosen is not None
-        model.n_features_in_ = len(pool.features.scale)
-        model._training = None
-        selection, near = chosen
-        model._set_results(pool, measured.linear or measured, selection)
-        with one_blas_thread():
-            model._fit_final(pool, selection, near)
-        fitted: SourceWeightedBase = model
-        return fitted
-
-    def _trade_offs(self, pool: Pool) -> np.ndarray:
-        if self.trade_off == "cv" and pool.n_sources > 1:
-            return pool.choices.trade_offs
-        if self.trade_off in ("cv", "theory"):
-            return np.array([theory_trade_off()])
-        return np.array([float(self.trade_off)])
+    def _with_default(self, member: Member) -> Member:
+        """Let the default learner of the same sources, if it is this member, be a fitted model."""
+        found = member.model
+        if isinstance(found, Fit):
+            alone = {"estimator": None, "keep_data": False}
+            model: Any = type(self)(**{**self.get_params(deep=False), **alone})
+            own = ("classes_", "_task", "_seed")
+            vars(model).update({name: value for name, value in vars(self).items() if name in own})
+            assert found.pool.features is not None
+            model.n_features_in_ = len(found.pool.features.scale)
+            model._take(found)
+            member.model = model
+        return member
 
     # -- what a user asks afterwards ---------------------------------------------------------
 
@@ -391,13 +317,12 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         training: Training | None = getattr(self, "_training", None)
         # Of rows that are elsewhere they have been drawn at once, or cannot be.
         waiting = training is not None and not training.elsewhere
-        if training is not None and waiting and np.isnan(self._discrepancies.p_values).any():
+        if training is not None and waiting and np.isnan(self._measured.result.p_values).any():
             pool = self._kept_pool(training)
             with one_blas_thread():
-                survey = pool.survey(np.nan, with_folds=False)
-                measured, _ = measure(pool.discrepancy, survey, range(pool.n_sources - 1))
-            self._discrepancies = measured.result.with_reference(self.reference_index_)
-        return self._discrepancies
+                again, *_ = measure_sources(pool)
+            self._measured = replace(self._measured, result=again.result)
+        return self._measured.result.with_reference(self.reference_index_)
 
     def row_weights(self, sources: Any) -> np.ndarray:
         """One weight a row, for any other trainer: mean 1 over the rows that were fitted.
@@ -433,7 +358,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             discrepancies=self.discrepancy_result_,
             rows=self.source_rows_,
             reference=self.reference_index_,
-            reference_gain=self._reference_gain,
+            reference_gain=self._measured.reference_gain,
             expected_errors=self._expected_errors(),
             trade_off=self.trade_off_,
             cutoff=self.cutoff_,
@@ -473,26 +398,24 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             int(self.source_rows_[self.reference_index_]),
             self._copies.labels,
         )
-        return [*notes, *self._look_closer(), *getattr(self, "_told_by_sources_", ())]
+        return [*notes, *self._look_closer().said, *getattr(self, "_told_by_sources_", ())]
 
-    def _look_closer(self, pool: Pool | None = None) -> tuple[str, ...]:
+    def _look_closer(self, pool: Pool | None = None) -> Seen:
         """Say what a closer look at the rows shows, while they are here; once for a fit."""
-        if getattr(self, "_seen", None) is None:
-            self._seen, self._part_powers = self._looked_closer(pool)
-        return self._seen or ()
+        if self._seen is None:
+            self._seen = self._looked_closer(pool)
+        return self._seen
 
-    def _looked_closer(
-        self, pool: Pool | None = None
-    ) -> tuple[tuple[str, ...], tuple[PartPower, ...]]:
-        """Sentences for the report, and what this reference could see part by part."""
+    def _looked_closer(self, pool: Pool | None = None) -> Seen:
+        """Do it."""
         training: Training | None = getattr(self, "_training", None)
         if training is None or len(self.sources_) < 2 or self.protocol == "paper":
-            return (), ()
+            return Seen()
         pool = self._kept_pool(training) if pool is None else pool
         parts = self._class_powers(pool)
         linear = pool if pool.family.linear else pool.linear
         if training.elsewhere or linear is None:
-            return (), tuple(parts)
+            return Seen((), tuple(parts))
         setting = training.setting
         if pool.discrepancy in LINEAR:
             setting = choose_local_setting(linear)
@@ -506,20 +429,22 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         ]
         names = self.sources_.tolist()
         said = closer_notes(look, names, words, numbers=self._kind.numbers)
-        return tuple(said), tuple(parts)
+        return Seen(tuple(said), tuple(parts))
 
     def _class_powers(self, pool: Pool) -> list[PartPower]:
-        if self._label_test is None or not pool.n_classes:
+        if self._measured.label_test is None or not pool.n_classes:
             return []
         size = float(np.median(np.delete(self.source_sizes_, self.reference_index_)))
-        return class_powers(self._label_test, pool.reference.y, self.classes_.tolist(), size)
+        return class_powers(
+            self._measured.label_test, pool.reference.y, self.classes_.tolist(), size
+        )
 
     def _reasons(self) -> list[str]:
         """Return the reason in words of each source's weight."""
         return reasons(
             self.discrepancy_result_,
             self.reference_index_,
-            self._reference_gain,
+            self._measured.reference_gain,
             self._expected_errors(),
             self.cutoff_,
         )
@@ -527,7 +452,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def _expected_errors(self) -> np.ndarray:
         """Return the standard errors that rows like the reference's would have."""
         own = self.source_sizes_[self.reference_index_]
-        variances = self._reference_variance * (1.0 / self.source_sizes_ + 1.0 / own)
+        variances = self._measured.reference_variance * (1.0 / self.source_sizes_ + 1.0 / own)
         return np.asarray(np.sqrt(variances))
 
     def _reported_bound(self) -> GeneralizationBound:
@@ -541,10 +466,9 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def reference_adequacy(self) -> ReferenceAdequacy:
         """Say whether the reference is large enough, and how many more rows would help."""
         check_is_fitted(self)
-        self._look_closer()
-        parts = getattr(self, "_part_powers", ())  # models of earlier versions have none
+        parts = self._look_closer().parts
         return reference_adequacy(
-            self.source_sizes_, self.reference_index_, self._label_test, parts
+            self.source_sizes_, self.reference_index_, self._measured.label_test, parts
         )
 
     def generalization_bound(
@@ -598,12 +522,3 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         elif self.estimator is None:
             tags.input_tags.sparse = True
         return tags
-
-
-def _array_of_names(names: list[Any]) -> np.ndarray:
-    """Plain array for names of one kind, object array for mixtures and tuples."""
-    if {type(name) for name in names} in ({str}, {int}, {float}, {bool}):
-        return np.array(names)
-    array = np.empty(len(names), dtype=object)
-    array[:] = names
-    return array

@@ -20,6 +20,7 @@ from sourcewise.core.data import SourceData
 from sourcewise.core.folds import named_seed
 from sourcewise.core.region_power import detectable_in_regions
 from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.estimators.adequacy import PartPower
 from sourcewise.estimators.pool import Pool
 
 # Trusted rows for a region, and regions at most.
@@ -58,6 +59,14 @@ class Suspicion:
     here: float
     own: float
     elsewhere: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The same in words, and what could have been seen in a class or a region."""
+
+    said: tuple[str, ...] = ()
+    parts: tuple[PartPower, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,10 @@ from sklearn.utils.multiclass import type_of_target
 
 from sourcewise import validation
 from sourcewise.core.discrepancy import Witness
-from sourcewise.core.discrepancy.methods import LINEAR, measure
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.classifier import SourceWeightedClassifier
+from sourcewise.estimators.method import measure_sources
 from sourcewise.estimators.regressor import SourceWeightedRegressor
-from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.estimators.threads import one_blas_thread
 
 
@@ -156,9 +155,7 @@ def estimate_discrepancies(
     )
     pool = model._prepare(X, y, sources, sample_weight)
     with one_blas_thread(estimator is None):
-        setting = np.nan if method in LINEAR else choose_local_setting(pool.linear or pool)
-        survey = pool.survey(setting, with_folds=False)
-        measured, _ = measure(method, survey, range(pool.n_sources - 1))
+        measured, *_ = measure_sources(pool)
     found = measured.result.with_reference(pool.position)
     return SourceDiscrepancies(
         pool.names,

@@ -99,6 +99,15 @@ class Pool:
         return "standard" if self.features.standard else "keep"
 
     @property
+    def names_array(self) -> np.ndarray:
+        """Names as a plain array if they are of one kind; objects, if mixed or tuples."""
+        if {type(name) for name in self.names} in ({str}, {int}, {float}, {bool}):
+            return np.array(self.names)
+        array = np.empty(len(self.names), dtype=object)
+        array[:] = self.names
+        return array
+
+    @property
     def n_classes(self) -> int:
         """Number of classes, 0 for regression."""
         return self.reference.n_classes

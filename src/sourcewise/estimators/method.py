@@ -1,0 +1,150 @@
+"""The method: measure the sources, choose a trade-off, weigh, train. A pool in, a fit out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
+from sourcewise.core.mixture import DEFAULT_LEARNER
+from sourcewise.core.weights import theory_trade_off
+from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
+from sourcewise.estimators.members import choose_members, most_fits
+from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.prepare import Options
+from sourcewise.estimators.rows import Training
+from sourcewise.estimators.selection import Selection, choose_local_setting, select
+from sourcewise.estimators.threads import one_blas_thread
+from sourcewise.estimators.wrapped import EstimatorFamily
+from sourcewise.progress import counter, report_progress
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a fit has found.
+
+    Attributes
+    ----------
+    pool : Pool
+    measured : Measured
+        Discrepancies of the untrusted sources.
+    selection : Selection
+    values, weights : arrays of shape (n_sources,)
+        Discrepancies and weights of all sources.
+    cutoff : float
+    model : array of shape (n_outputs, n_mapped), fitted estimator, or list of Member
+        Of the default learner, of a user's own; the default learner among members is a `Fit`.
+    findings : dataclass or None
+        What the discrepancies follow from, and further ones would.
+    setting : float
+        Regularisation of local models.
+    """
+
+    pool: Pool
+    measured: Measured
+    selection: Selection
+    values: np.ndarray
+    weights: np.ndarray
+    cutoff: float
+    model: Any
+    findings: Any = None
+    setting: float = np.nan
+
+    @property
+    def training(self) -> Training:
+        """What later fits can build on."""
+        pool = self.pool
+        features = (pool.linear or pool).features
+        return Training(pool.rows or pool, self.findings, self.measured, self.setting, features)
+
+
+def fit(pool: Pool, options: Options, known: Training | None = None, *, permute: bool) -> Fit:
+    """Measure the sources that are not known yet, choose, weigh, train.
+
+    Without ``permute``, p-values that need permutations, which cost as much as all else, are NaN.
+    """
+    with one_blas_thread(options.estimator is None):
+        return _fit(pool, options, known, permute)
+
+
+def _fit(pool: Pool, options: Options, known: Training | None, permute: bool) -> Fit:
+    trade_offs, family = _trade_offs(pool, options.trade_off), pool.family
+    if known is not None and known.findings is None:
+        known = None  # nothing but the reference: folds may not have been asked for
+    if isinstance(family, EstimatorFamily):
+        family.expect_fits(most_fits(pool, len(trade_offs)))
+    with_folds = len(trade_offs) * len(family.settings) > 1
+    found = measure_sources(pool, known, with_folds=with_folds, permute=permute)
+    measured, later = found[0], found[1:]
+    report_progress("selection")
+    if not isinstance(family, EstimatorFamily):
+        selection, near = select(pool, measured, trade_offs)
+        report_progress("training")
+        return _fit_linear(pool, measured, selection, near, *later)
+    chosen = None
+    if pool.choices.averaged and len(trade_offs) > 1:
+        chosen = choose_members(pool, measured)
+        selection = chosen.selection
+    else:
+        selection, _ = select(pool, measured, trade_offs)
+    report_progress("training")
+    values, weights, cutoff = _weigh(pool, measured, selection)
+    if chosen is None:
+        model = fit_weighting(pool, weights)
+    else:
+        linear = None
+        if DEFAULT_LEARNER in chosen.shares and pool.linear is not None and chosen.linear:
+            linear = _fit_linear(pool.linear, measured.linear or measured, *chosen.linear)
+        model = fit_members(pool, values, chosen, linear)
+    family.expect_no_more_fits()
+    return Fit(pool, measured, selection, values, weights, cutoff, model, *later)
+
+
+def _fit_linear(
+    pool: Pool, measured: Measured, selection: Selection, near: Any, *later: Any
+) -> Fit:
+    values, weights, cutoff = _weigh(pool, measured, selection)
+    with one_blas_thread():
+        model = fit_average(pool, selection, values, near)
+    return Fit(pool, measured, selection, values, weights, cutoff, model, *later)
+
+
+def _weigh(
+    pool: Pool, measured: Measured, selection: Selection
+) -> tuple[np.ndarray, np.ndarray, float]:
+    values = measured.result.with_reference(pool.position).values
+    return values, *selection.weigh(values, pool.sizes)
+
+
+def _trade_offs(pool: Pool, wanted: str | float) -> np.ndarray:
+    if wanted == "cv" and pool.n_sources > 1:
+        return pool.choices.trade_offs
+    return np.array([theory_trade_off() if wanted in ("cv", "theory") else float(wanted)])
+
+
+def measure_sources(
+    pool: Pool, known: Training | None = None, *, with_folds: bool = False, permute: bool = True
+) -> tuple[Measured, Any, float]:
+    """Measure sources; also return all findings and the local models' regularisation."""
+    report_progress("discrepancies")
+    n_untrusted = pool.n_sources - 1
+    n_known = 0 if known is None else len(known.measured.result.values)
+    if known is not None and n_known == n_untrusted:
+        return known.measured, known.findings, known.setting
+    setting = local_setting(pool) if known is None else known.setting
+    survey = pool.survey(
+        setting,
+        with_folds=with_folds,
+        permute=permute,
+        on_answer=counter("discrepancies", n_untrusted - n_known),
+    )
+    found = None if known is None else known.findings
+    asked = range(n_known, n_untrusted)
+    return *measure(pool.discrepancy, survey, asked, known=found), setting
+
+
+def local_setting(pool: Pool) -> float:
+    """Choose the regularisation of local models; linear discrepancies have none."""
+    return np.nan if pool.discrepancy in LINEAR else choose_local_setting(pool.linear or pool)
