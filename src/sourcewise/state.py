@@ -20,7 +20,8 @@ from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
 from sourcewise.estimators.closer_look import Seen
 from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
-from sourcewise.estimators.rows import FilledRows, Rows, Training
+from sourcewise.estimators.pool import Training
+from sourcewise.estimators.rows import FilledRows, Rows
 from sourcewise.estimators.selection import Selection
 from sourcewise.estimators.task import Classes, Numbers
 from sourcewise.tables.bad_rows import SkippedRows
@@ -199,5 +200,6 @@ def _record_of(parts: dict[str, Any]) -> Any:
 def _frame_in(value: Any) -> Any:
     if hasattr(value, "columns"):
         return value
-    parts = vars(value).values() if is_dataclass(value) else ()
-    return next((found for part in parts if (found := _frame_in(part)) is not None), None)
+    names = [field.name for field in fields(value)] if is_dataclass(value) else []
+    parts = [_frame_in(getattr(value, name)) for name in names]
+    return next((part for part in parts if part is not None), None)

@@ -1,9 +1,15 @@
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
+import sourcewise as sw
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, validation
+from sourcewise.estimators import base
+from sourcewise.estimators.prepare import prepare
 
 
 def rows(classification):
@@ -28,6 +34,30 @@ def test_the_same_as_fitting_there(kind, trade_off):
     assert moved.coef_ == pytest.approx(direct.coef_, abs=1e-6)
     assert model.trade_off == "cv"
     assert np.array_equal(model.coef_, before)
+
+
+@pytest.mark.parametrize("discrepancy", ["combined", "plug-in"])
+def test_the_pool_is_made_again_once_and_no_copy_has_it(discrepancy, monkeypatch, tmp_path):
+    made = []
+
+    def counted(*given, **known):
+        made.append(prepare(*given, **known))
+        return made[-1]
+
+    monkeypatch.setattr(base, "prepare", counted)
+    X, y, sources = rows(True)
+    model = SourceWeightedClassifier(reference="gold", discrepancy=discrepancy, random_state=0)
+    model.fit(X, y, sources=sources)
+    model.report()
+    near = model.at_trade_off(1.0)
+    near.report()
+    assert near.at_trade_off(2.0).at_trade_off(1.0).coef_ == pytest.approx(near.coef_, abs=1e-9)
+    assert len(made) == 1
+    sw.save(model, tmp_path / "model.skops", include_data=True)
+    copies = pickle.loads(pickle.dumps(model)), copy.deepcopy(model)
+    for twin in (*copies, sw.load(tmp_path / "model.skops")):
+        assert twin._training.pool is None
+        assert twin.at_trade_off(1.0).coef_ == pytest.approx(near.coef_, abs=1e-9)
 
 
 def test_rows_are_needed():

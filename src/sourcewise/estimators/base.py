@@ -33,9 +33,9 @@ from sourcewise.estimators.input import (
     unchanged_on_failure,
 )
 from sourcewise.estimators.method import Fit, fit, measure_sources
-from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.pool import Pool, Training
 from sourcewise.estimators.prepare import learn_rules, leave_out_copies, prepare, prepare_elsewhere
-from sourcewise.estimators.rows import Rows, Training
+from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.estimators.task import Classes
 from sourcewise.estimators.threads import one_blas_thread
@@ -186,7 +186,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         training: Training | None = getattr(self, "_training", None)
         if training is None:
             raise ValueError(validation.NO_DATA_KEPT)
-        if training.elsewhere:
+        if isinstance(training.rows, Pool):
             raise ValueError(validation.NO_ADDING_ELSEWHERE)
         names = self.sources_.tolist()
         validation.check_new_source(names, name)
@@ -236,15 +236,19 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
-        model._fit(self._kept_pool(training), training)
+        pool = self._kept_pool(training)
+        model._fit(pool, training)
+        if model._training is not None:
+            model._training.keep(pool)
         return model
 
     def _kept_pool(self, training: Training) -> Pool:
-        """Return the pool of an earlier fit."""
-        if training.elsewhere:
-            pool: Pool = training.rows
-            return pool
-        return self._pool(training.rows, self.sources_.tolist(), self._copies, training)
+        """Return the pool of an earlier fit, which is made again once."""
+        if training.pool is not None:
+            return training.pool
+        assert isinstance(training.rows, Rows)
+        names = self.sources_.tolist()
+        return training.keep(self._pool(training.rows, names, self._copies, training))
 
     def _pool(self, rows: Rows, names: list[Any], copies: Copies, known: Training) -> Pool:
         """Make a pool of rows; the map of the features is that of an earlier fit."""

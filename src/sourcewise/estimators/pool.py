@@ -12,7 +12,7 @@ import numpy as np
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import ReferenceRows, SourceData
 from sourcewise.core.discrepancy.findings import OnAnswer
-from sourcewise.core.discrepancy.methods import LINEAR, Survey
+from sourcewise.core.discrepancy.methods import LINEAR, Measured, Survey
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
@@ -183,3 +183,46 @@ class Pool:
             on_answer=on_answer,
             linear=linear,
         )
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `add_source` and `at_trade_off` need of an earlier fit.
+
+    Attributes
+    ----------
+    rows : Rows, or Pool where the rows are elsewhere
+    findings : dataclass or None
+        What was found out about every untrusted source; None where there are none.
+    measured : Measured
+        The discrepancies that follow from it.
+    setting : float
+        Regularisation of local models.
+    features : FeatureMap, optional
+        What the default learner's map of features was; None if it has to be learnt again.
+    """
+
+    rows: Rows | Pool
+    findings: Any
+    measured: Measured
+    setting: float
+    features: FeatureMap | None = None
+
+    @property
+    def pool(self) -> Pool | None:
+        """The pool of these rows, if it has been kept."""
+        return self.rows if isinstance(self.rows, Pool) else vars(self).get("_pool")
+
+    def keep(self, pool: Pool) -> Pool:
+        """Keep the pool of these rows as long as this lives: no file and no copy has it."""
+        vars(self)["_pool"] = pool
+        return pool
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the pool, which would double what the rows take."""
+        return {name: part for name, part in vars(self).items() if name != "_pool"}
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether the rows are not in memory."""
+        return isinstance(self.rows, Pool)

@@ -10,9 +10,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.utils import _safe_indexing, check_array
 
-from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.sparse_rows import canonical
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.validation import sound_rows
 
 
@@ -100,35 +98,6 @@ def sparse_from_parts(parts: dict[str, Any], n_rows: int) -> Any:
     if not sound:
         raise ValueError("The arrays are not those of a sparse matrix.")
     return canonical(scipy.sparse.csr_array((data, indices, pointers), shape=(n_rows, n_columns)))
-
-
-@dataclass(frozen=True)
-class Training:
-    """What `add_source` and `at_trade_off` need of an earlier fit.
-
-    Attributes
-    ----------
-    rows : Rows, or Pool where the rows are elsewhere
-    findings : dataclass or None
-        What was found out about every untrusted source; None where there are none.
-    measured : Measured
-        The discrepancies that follow from it.
-    setting : float
-        Regularisation of local models.
-    features : FeatureMap, optional
-        What the default learner's map of features was; None if it has to be learnt again.
-    """
-
-    rows: Any
-    findings: Any
-    measured: Measured
-    setting: float
-    features: FeatureMap | None = None
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether the rows are not in memory."""
-        return not isinstance(self.rows, Rows)
 
 
 def concat_rows(above: Any, below: Any) -> Any:

@@ -175,8 +175,9 @@ class EstimatorFamily:
         report_progress(FITS, 0, most)
 
     def expect_no_more_fits(self) -> None:
-        """Tell whoever waits that these were all."""
+        """Tell whoever waits that these were all, and forget them: the pool may be kept."""
         report_progress(FITS, len(self._known), len(self._known))
+        self._known.clear()
 
     def _run(
         self,
