@@ -135,13 +135,10 @@ def test_robust_logistic_at_an_endless_threshold_is_ordinary(pool):
     np.testing.assert_allclose(robust.predict_proba(X), ordinary.predict_proba(X), atol=1e-3)
 
 
-def test_the_authors_descent_and_grid(pool):
+def test_the_authors_grid(pool):
     X, y, sources = pool()
-    short = make(RobustLogistic, optimizer="gradient-descent").fit(X, y, sources=sources)
-    long = make(RobustLogistic, protocol="paper").fit(X, y, sources=sources)
-    assert np.isnan(short.objective_) and np.isfinite(long.objective_)
-    grid = 1.0 / (2.0 * len(y) * 2.0 ** np.arange(-5, 5))
-    assert np.isclose(grid, short.C_).any() and np.isclose(grid, long.C_).any()
+    model = make(RobustLogistic, protocol="paper").fit(X, y, sources=sources)
+    assert np.isclose(1.0 / (2.0 * len(y) * 2.0 ** np.arange(-5, 5)), model.C_).any()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

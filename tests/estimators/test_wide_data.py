@@ -32,7 +32,7 @@ def largest(monkeypatch):
         sizes.append(len(H))
         return factor(H, **options)
 
-    for module in ("logistic", "batched_logistic", "robust"):
+    for module in ("logistic", "batched_logistic", "fold_logistic"):
         monkeypatch.setattr(f"sourcewise.core.{module}.inverse_with_ridge", inverse)
     monkeypatch.setattr(grid_steps, "cho_factor", factorised)
     return sizes

@@ -9,6 +9,8 @@ objective is that of :mod:`sourcewise.core.logistic`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +20,6 @@ from sourcewise.core.logistic import (
     inverse_with_ridge,
     n_outputs,
     row_curvature,
-    targets,
 )
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
 from sourcewise.core.residuals import residuals
@@ -69,9 +70,7 @@ def fit_logistic_folds(
     settings, group = np.unique(C, return_inverse=True)
     group = group.ravel()
     means = np.stack([row_weights[:, group == g].mean(axis=1) for g in range(len(settings))], 1)
-    labels = targets(y, n_classes, X.dtype)
-    if labels.shape[1] == 1:
-        labels = 2.0 * labels - 1.0
+    labels = signed_labels(y, n_outputs(n_classes), X.dtype)
     W = np.zeros((X.shape[1], len(settings), n_outputs(n_classes)), dtype=X.dtype)
     leaders = LogisticColumns(X, labels, means, penalty[:, None] / settings)
     apart = np.bincount(group).max() > 1
@@ -92,6 +91,13 @@ def fit_logistic_folds(
     else:
         W = W[:, group]
     return np.asarray(W.transpose(1, 2, 0))
+
+
+def signed_labels(y: IntArray, outputs: int, dtype: Any) -> FloatArray:
+    """+1 and -1 for one output, the indicator for more, (n_rows, n_outputs)."""
+    if outputs == 1:
+        return np.asarray(2 * y[:, None] - 1, dtype=dtype)
+    return np.asarray(np.eye(outputs)[y], dtype=dtype)
 
 
 class LogisticColumns:

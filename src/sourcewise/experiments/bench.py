@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, Grid
+from sourcewise.baselines.robust_logistic import AUTHORS_PENALTIES, train_robust
 from sourcewise.baselines.shared_fits import SharedFits, fit_local_models
 from sourcewise.baselines.source_normalized import standardise_sources
 from sourcewise.core.aggregation import component_median, geometric_median
@@ -251,8 +251,7 @@ class Bench:
 
     def _run_robust(self, work: SharedFits) -> Outcome:
         settings = np.sort(1.0 / (2.0 * AUTHORS_PENALTIES * len(work.pool.data.y)))
-        grid = Grid.of_all_rows(work, settings, THRESHOLD)
-        best, model, _ = grid.minimise(search_tol=self.tol, tol=1e-3 * self.tol)
+        best, model, _ = train_robust(work, settings, THRESHOLD, self.tol, 1e-3 * self.tol)
         return Outcome(self._error("given", model), C=float(settings[best]))
 
     def _error(self, space: str, model: np.ndarray) -> float:
