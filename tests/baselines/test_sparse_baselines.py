@@ -9,7 +9,7 @@ from baseline_pools import make_pool
 from sklearn.utils import get_tags
 
 from sourcewise import baselines
-from sourcewise.baselines import RobustLogistic, SourceNormalized, compare, shared_fits
+from sourcewise.baselines import RobustLogistic, SourceNormalized, compare
 from sourcewise.baselines import base as baseline_base
 from sourcewise.core import linear
 from sourcewise.engines import memory
@@ -48,7 +48,7 @@ def test_sources_of_many_rows(each, pool, monkeypatch):
     X, y, sources = pool
     model = make(each)
     wanted = model.fit(X, y, sources=sources).predict_proba(X)
-    for module in (linear, memory, shared_fits):
+    for module in (linear, memory):
         monkeypatch.setattr(module, "MOST_ROWS", 50)
     found = model.fit(scipy.sparse.csr_array(X), y, sources=sources).predict_proba(X)
     np.testing.assert_allclose(found, wanted, atol=1e-3)

@@ -8,7 +8,6 @@ from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.family import SourceRuns, given_problems
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss
-from sourcewise.core.newton import newton_logistic
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.row_space import MIN_FEATURES, RowSpace
 from sourcewise.engines.memory import MemorySources
@@ -169,24 +168,6 @@ def test_all_fits_of_a_family_are_those_in_the_original_basis(classes, as_it_is)
     as_it_is()
     for ours, plain in zip(rotated, fits(), strict=True):
         np.testing.assert_allclose(ours, plain, atol=2e-6)
-
-
-def test_newton_solutions_are_those_in_the_original_basis(as_it_is):
-    X, y = wide(n=30)
-    penalty = np.append(np.ones(119), 1e-3)
-    given = X, y, np.ones((1, 30)), np.array([0.1, 10.0])
-    rotated = newton_logistic(*given, penalty=penalty, tol=1e-12)
-    as_it_is()
-    plain = newton_logistic(*given, penalty=penalty, tol=1e-12)
-    np.testing.assert_allclose(rotated, plain, atol=2e-6)
-
-
-def test_newton_leaves_the_basis_alone_where_features_are_penalised_differently():
-    X, y = wide(n=30)
-    penalty = np.linspace(1.0, 2.0, 120)
-    w = newton_logistic(X, y, np.ones((1, 30)), np.array([1.0]), penalty=penalty, tol=1e-13)[0, 0]
-    residual = 1.0 / (1.0 + np.exp(-X @ w)) - y
-    np.testing.assert_allclose(X.T @ residual + penalty * w, 0.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("classes", [2, 0])

@@ -59,7 +59,7 @@ def text():
 @pytest.fixture
 def exact_joint_models(monkeypatch):
     """Arrays and sparse rows have solvers of their own, which meet where they are exact."""
-    for name in ("JOINT_TOL", "JOINT_TOL_CLASSES", "JOINT_TOL_SPARSE", "LOCAL_TOL"):
+    for name in ("JOINT_TOL", "JOINT_TOL_CLASSES", "JOINT_TOL_SPARSE"):
         monkeypatch.setattr(linear, name, 1e-10)
 
 

@@ -6,11 +6,11 @@ import numbers
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from sourcewise.baselines.base import Baseline, check_C, with_shared_entries
 from sourcewise.baselines.shared_fits import SharedFits
 from sourcewise.core.losses import brier_loss
-from sourcewise.core.newton import sigmoid
 
 
 @with_shared_entries
@@ -115,7 +115,7 @@ def mean_losses(work: SharedFits, C: float | str) -> np.ndarray:
     for i, rows in enumerate(data.slices()):
         X, y, shares = data.X[rows], data.y[rows], data.row_shares[rows]
         if data.n_classes == 2:  # as below, at a fraction of the cost
-            by_model = ((sigmoid(X @ flat[:, 0].T) - y[:, None]) ** 2).T
+            by_model = ((expit(X @ flat[:, 0].T) - y[:, None]) ** 2).T
         else:
             by_model = brier_loss(work.pool.family.predict(flat, X), y)
         losses[:, i] = (by_model @ shares).reshape(-1, 2).mean(axis=1)

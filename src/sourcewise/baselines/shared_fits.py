@@ -6,7 +6,7 @@ Local models are one logistic regression for each source, from its own rows alon
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,14 +16,12 @@ from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import SourceData
 from sourcewise.core.family import SourceRuns, WeightedProblems, given_problems, kept_shares
 from sourcewise.core.folds import named_seed, stratified_folds
-from sourcewise.core.logistic import MANY_FEATURES, n_outputs
-from sourcewise.core.newton import newton_logistic
+from sourcewise.core.logistic import n_outputs
 from sourcewise.core.sparse_rows import SparseRows, column_extremes
-from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.estimators.cross_validation import total_weight
 from sourcewise.estimators.pool import Pool
 
-NEWTON_TOL = 1e-10
+LOCAL_TOL = 1e-10  # a weak baseline flatters us
 
 
 def fit_local_models(pool: Pool, C: float) -> np.ndarray:
@@ -63,23 +61,8 @@ def _fit(pool: Pool, C: float, order: np.ndarray | slice, counts: np.ndarray) ->
     d = data.X.shape[1]
     models = np.zeros((len(counts), n_outputs(data.n_classes), d))
     some = counts > 0
-    few = not isinstance(data.X, SparseRows) or counts.max() <= MOST_ROWS
-    if data.n_classes <= 2 and few:
-        penalty = constant_penalty(d, penalise=pool.choices.as_given)
-        stop = np.cumsum(counts)
-        positions = np.arange(len(data.y))[order]
-        for s in np.flatnonzero(some):
-            rows = positions[stop[s] - counts[s] : stop[s]]
-            models[s] = newton_logistic(
-                data.X[rows],
-                data.y[rows],
-                row_weights[None, rows],
-                np.array([C]),
-                penalty=penalty,
-                tol=NEWTON_TOL,
-            )[0]
-        return models
-    models[some] = pool.family.fit_folds(
+    family: Any = pool.family
+    models[some] = replace(family, tol=LOCAL_TOL, local_tol=LOCAL_TOL).fit_folds(
         SourceRuns(data.X[order], data.y[order], row_weights[order], counts[some]),
         np.full(len(data.y), -1),  # nothing is left out
         np.ones(int(some.sum()), dtype=np.intp),
@@ -132,9 +115,6 @@ def constant_penalty(n_features: int, *, penalise: bool) -> np.ndarray:
     if not penalise:
         penalty[-1] = DEFAULT.intercept_penalty
     return penalty
-
-
-FEW_ROWS = 40  # times the features: up to there one problem after the other is fastest
 
 
 @dataclass(frozen=True)
@@ -238,27 +218,27 @@ class SharedFits:
         return self.train_all([weights])[0]
 
     def train_all(self, weightings: Sequence[np.ndarray]) -> list[Trained]:
-        """Train with several weightings; those that use many rows share one batch."""
+        """Train with several weightings, in one batch."""
         new = {w.tobytes(): w for w in weightings if w.tobytes() not in self._trained}
-        few = {key: w for key, w in new.items() if self._uses_few_rows(w)}
-        many = {key: w for key, w in new.items() if key not in few}
-        for key, weights in few.items():
-            self._trained[key] = self._choose(self.fit_few(self.problems([weights])))
-        if many:
-            settings = self.pool.family.settings
-            models = self.fit_many(self.problems([*many.values()]))
-            shape = len(many), 1 + len(self.held_out), len(settings), *models.shape[1:]
-            for key, each in zip(many, models.reshape(shape), strict=True):
-                self._trained[key] = self._choose(each)
+        if new:
+            problems, models = self.fit([*new.values()])
+            chosen = [self.choose(of_folds) for of_folds in models[:, 1:]]
+            best = np.array([position for position, _ in chosen])
+            C, each = self.pool.family.settings[best], np.arange(len(new))
+            family: Any = self.pool.family
+            whole = each * models.shape[1]  # the problems of all rows
+            final = family.fit_pairs(problems, whole, C, models[each, 0, best])
+            for k, (key, (_, losses)) in enumerate(zip(new, chosen, strict=True)):
+                without_folds = models[k, 1:, best[k]]
+                self._trained[key] = Trained(float(C[k]), losses, final[k], without_folds)
         return [self._trained[w.tobytes()] for w in weightings]
 
-    def _uses_few_rows(self, weights: np.ndarray) -> bool:
-        data = self.pool.data
-        used, d = data.row_counts[weights.any(axis=0)].sum(), data.X.shape[1]
-        few = used <= FEW_ROWS * d and min(used, d) <= MANY_FEATURES
-        if isinstance(data.X, SparseRows):
-            few &= used <= MOST_ROWS
-        return data.n_classes <= 2 and bool(few)
+    def fit(self, weightings: Sequence[np.ndarray]) -> tuple[WeightedProblems, np.ndarray]:
+        """Fit (weightings, all rows and without each fold, settings, ...) in one batch."""
+        problems, family = self.problems(weightings), self.pool.family
+        models = np.asarray(family.fit_grid(problems, family.settings), dtype=np.float64)
+        shape = len(weightings), 1 + len(self.held_out), len(family.settings)
+        return problems, models.reshape(*shape, *models.shape[1:])
 
     def problems(self, weightings: Sequence[np.ndarray]) -> WeightedProblems:
         """All weightings, each for all rows and without each validation fold."""
@@ -277,32 +257,6 @@ class SharedFits:
             np.array(totals),
             self.held_out,
             np.tile(np.arange(-1, len(self.held_out)), len(weightings)),
-        )
-
-    def fit_many(self, problems: WeightedProblems) -> np.ndarray:
-        """Fit all in one batch, as suits many rows."""
-        family = self.pool.family
-        return np.asarray(family.fit_grid(problems, family.settings), dtype=np.float64)
-
-    def fit_few(self, problems: WeightedProblems) -> np.ndarray:
-        """Fit one by one, as suits few rows."""
-        data = self.pool.data
-        row_weights = np.stack([problems.row_weights(data, p) for p in range(len(problems))])
-        rows = row_weights.any(axis=0)
-        return newton_logistic(
-            data.X[rows],
-            data.y[rows],
-            row_weights[:, rows],
-            self.pool.family.settings,
-            penalty=constant_penalty(data.X.shape[1], penalise=self.pool.choices.as_given),
-            tol=NEWTON_TOL,
-        )[:, :, None]
-
-    def _choose(self, models: np.ndarray) -> Trained:
-        """Choose the regularisation; ``models`` by (all rows and folds, settings, ...)."""
-        best, losses = self.choose(models[1:])
-        return Trained(
-            float(self.pool.family.settings[best]), losses, models[0, best], models[1:, best]
         )
 
     def choose(self, fold_models: np.ndarray) -> tuple[int, np.ndarray]:

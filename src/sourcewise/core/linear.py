@@ -22,7 +22,6 @@ from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.core.weighted_grid import WeightedGrid
 
 ALONE = 1e-3  # of the tolerance, for models that stand alone
-LOCAL_TOL = 1e-7  # of local models: far below the noise of a few hundred rows
 # Of models beside shared rows: their losses are averaged, not ranked. But rows of a small share
 # change the objective by its square, and must not be lost in the tolerance.
 JOINT_TOL = 1e-5
@@ -54,6 +53,8 @@ class LogisticFamily:
     tol, grid_tol, final_tol : float
         Predicted relative decrease at which fits stop: in general, of many that are compared, and
         of few whose digits will be looked at.
+    local_tol : float
+        No model of a source's own is fitted closer: far below the noise of a few hundred rows.
     intercept_penalty : float
         What the constant's coefficient is penalised by otherwise.
     """
@@ -67,6 +68,7 @@ class LogisticFamily:
     tol: float = 1e-8
     grid_tol: float = 1e-8
     final_tol: float = 1e-10
+    local_tol: float = 1e-7
     intercept_penalty: float = DEFAULT.intercept_penalty
 
     def _penalty(self, n_features: int) -> FloatArray:
@@ -158,7 +160,7 @@ class LogisticFamily:
                     runs.y[rows],
                     np.where(left_out, 0.0, runs.weights[rows, None]),
                     np.full(n_folds[s], setting),
-                    max(self.tol, LOCAL_TOL),
+                    max(self.tol, self.local_tol),
                 )
             return models
         for some in like_runs(runs.counts, n_folds, d):
@@ -166,7 +168,7 @@ class LogisticFamily:
             taken, inside = _stack(runs.starts[some], runs.counts[some])
             weights = np.where(inside, runs.weights[taken], 0.0)[:, :, None]
             weights = np.where(fold[taken][:, :, None] == np.arange(k), 0.0, weights)
-            tol = np.full(len(some), max(self.tol, LOCAL_TOL))
+            tol = np.full(len(some), max(self.tol, self.local_tol))
             fitted = self._fit_stacked(runs.X[taken], runs.y[taken], weights, setting, tol)
             models[(first[some, None] + np.arange(k)).ravel(), 0] = fitted.reshape(-1, d)
         return models
@@ -229,7 +231,7 @@ class LogisticFamily:
             rows = runs.rows(s)
             left_out = fold[rows, None] == np.arange(n_folds[s])
             weights = np.where(left_out, 0.0, runs.weights[rows, None])
-            tol = max(self.tol, LOCAL_TOL)
+            tol = max(self.tol, self.local_tol)
             parts.append(self._fit_sparse(runs.X[rows], runs.y[rows], weights, setting, tol))
         return np.concatenate(parts)
 

@@ -137,7 +137,7 @@ class Bench:
         for space, method in (("given", "paper"), ("mapped", "default")):
             if method in self.methods:
                 work = SharedFits(self.alone[space])
-                models[space] = work.fit_few(work.problems([work.by_size(work.only_reference)]))[1:]
+                models[space] = work.fit([work.by_size(work.only_reference)])[1][0, 1:]
         return models
 
     # -- what is found out about a source by itself ------------------------------------------
