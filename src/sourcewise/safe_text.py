@@ -9,10 +9,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 LONG_NAME = 400
 UNSHOWN = "\ufffd"
@@ -57,9 +60,22 @@ def csv_text(lines: Sequence[Mapping[str, Any]]) -> str:
 
 
 def json_text(content: Any) -> str:
-    r"""Write strict JSON; what a terminal would obey is written as ``\u001b``."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    r"""Write strict JSON: what is no finite number is null, what a terminal obeys ``\u001b``."""
+    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False)
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+def _plain(value: Any) -> Any:
+    """Turn a value into what JSON can hold."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
 def shortened(value: Any, most: int = LONG_NAME) -> str:

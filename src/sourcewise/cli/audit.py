@@ -27,7 +27,6 @@ from sourcewise.cli.output import (
     check_output,
     facts,
     outputs,
-    plain,
     print_json,
     prints_itself,
     say,
@@ -187,7 +186,7 @@ def write_audit(result: Audit, output: Path | None) -> None:
     """Write the page, or the data if the file's name asks for it."""
     if output is None:
         return
-    text = json_text(plain(result.to_dict())) if _is_data(output) else render(result)
+    text = json_text(result.to_dict()) if _is_data(output) else render(result)
     with outputs(output) as (temporary,):
         temporary.write_bytes(text.encode())
 

@@ -10,7 +10,7 @@ import typer
 
 from sourcewise import load
 from sourcewise.cli import options as o
-from sourcewise.cli.output import DATA, STDOUT, check_output, outputs, plain, source_weights
+from sourcewise.cli.output import DATA, STDOUT, check_output, outputs, source_weights
 from sourcewise.safe_text import json_text
 
 
@@ -53,4 +53,4 @@ def export(
     else:
         content = {**report.to_dict(), "sources": lines}
     with outputs(output) as (temporary,):
-        temporary.write_text(json_text(plain(content)), encoding="utf-8")
+        temporary.write_text(json_text(content), encoding="utf-8")

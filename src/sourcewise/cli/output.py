@@ -171,20 +171,7 @@ def say(text: str) -> None:
 
 def print_json(content: Any) -> None:
     """Print strict JSON; infinite and missing numbers become null."""
-    print(json_text(plain(content)), end="")
-
-
-def plain(value: Any) -> Any:
-    """Turn a value into what JSON can hold."""
-    if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+    print(json_text(content), end="")
 
 
 def source_weights(report: SourceReport) -> list[dict[str, Any]]:

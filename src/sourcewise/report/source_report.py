@@ -60,28 +60,14 @@ class SourceRow:
 
 @dataclass(frozen=True)
 class ReportContext:
-    """What the page shows besides the table.
+    """What the page shows besides the table."""
 
-    Attributes
-    ----------
-    reference : int
-        Position of the reference.
-    sizes : tuple of float
-        Effective rows of each source.
-    witnesses : tuple of Witness
-        Which model showed each source's discrepancy.
-    adequacy : ReferenceAdequacy
-    bound : GeneralizationBound
-    parameters : dict
-        The model's parameters, as text.
-    """
-
-    reference: int
-    sizes: tuple[float, ...]
-    witnesses: tuple[Witness, ...]
+    reference: int  # position of the reference
+    sizes: tuple[float, ...]  # effective rows of each source
+    witnesses: tuple[Witness, ...]  # which model showed each source's discrepancy
     adequacy: Any
     bound: GeneralizationBound
-    parameters: dict[str, str]
+    parameters: dict[str, str]  # the model's parameters, as text
 
 
 @dataclass(frozen=True)
@@ -194,7 +180,7 @@ class SourceReport:
 
         An infinite trade-off or cut-off is written as null: JSON has no infinity.
         """
-        text = json_text(_finite(self.to_dict()))
+        text = json_text(self.to_dict())
         if path is not None:
             write_atomically(Path(path), text.encode())
         return text.rstrip("\n")
@@ -315,11 +301,3 @@ def _fit(value: float | int, width: int) -> str:
     """Right-align a number, shortened so that a space remains before it."""
     text = str(value) if isinstance(value, int) else f"{value:.3f}"
     return f"{text if len(text) < width else format(value, '.1e'):>{width}}"
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
