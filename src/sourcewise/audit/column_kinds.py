@@ -168,20 +168,11 @@ def elsewhere(X: np.ndarray, reference: np.ndarray) -> ColumnFinding | None:
 
 @dataclass(frozen=True)
 class FeatureShift:
-    """How one column differs from the reference.
-
-    Attributes
-    ----------
-    feature : str
-    difference : float
-        Of the means, in standard deviations of the reference.
-    spread : float
-        Standard deviation over that of the reference.
-    """
+    """How one column differs from the reference."""
 
     feature: str
-    difference: float
-    spread: float
+    difference: float  # of the means, in standard deviations of the reference
+    spread: float  # standard deviation over that of the reference
 
 
 def compare_features(

@@ -17,22 +17,13 @@ LEVEL = 0.01
 
 @dataclass(frozen=True)
 class CommonRows:
-    """How a source labelled rows that the reference has too.
+    """How a source labelled rows that the reference has too."""
 
-    Attributes
-    ----------
-    rows : int
-        Rows of the source that are also trusted rows.
-    differ : int
-        Those of them whose label is another than the trusted one; of numbers, one that lies
-        farther from it than half a standard deviation of the reference's labels.
-    mean : float, optional
-        Of numbers: mean difference.
-    """
-
-    rows: int
+    rows: int  # rows of the source that are also trusted rows
+    # Those of them whose label is another than the trusted one; of numbers, one that lies farther
+    # from it than half a standard deviation of the reference's labels.
     differ: int
-    mean: float | None = None
+    mean: float | None = None  # of numbers: mean difference
 
     def __str__(self) -> str:
         """Say it in a sentence."""

@@ -50,36 +50,20 @@ class LabelRate:
 
 @dataclass(frozen=True)
 class SourceCard:
-    """What is known about a source that disagrees.
-
-    Attributes
-    ----------
-    source : str
-    weight : float
-    rows : int
-    evidence : str
-        Which model showed the discrepancy.
-    kind : str
-        Guess: a key of ``QUESTIONS``.
-    why, question : str
-        What the guess rests on, and what to ask the vendor.
-    labels : tuple of LabelRate
-    shifts : tuple of FeatureShift
-        Largest first.
-    agreement, reference_agreement : float
-        Share of labels that the model predicts, here and on held-out trusted rows; for numbers, the
-        correlation of label and prediction.
-    """
+    """What is known about a source that disagrees."""
 
     source: str
     weight: float
     rows: int
-    evidence: str
-    kind: str
+    evidence: str  # which model showed the discrepancy
+    kind: str  # guess: a key of ``QUESTIONS``
+    # What the guess rests on, and what to ask the vendor.
     why: str
     question: str
     labels: tuple[LabelRate, ...]
-    shifts: tuple[FeatureShift, ...]
+    shifts: tuple[FeatureShift, ...]  # largest first
+    # Share of labels that the model predicts, here and on held-out trusted rows; for numbers, the
+    # correlation of label and prediction.
     agreement: float
     reference_agreement: float
 

@@ -61,41 +61,27 @@ class Expected:
 
 @dataclass(frozen=True)
 class ErrorComparison:
-    """Cross-validated errors on the reference.
+    """Cross-validated errors on the reference."""
 
-    Attributes
-    ----------
-    measure : {"error rate", "mean absolute error"}
-    rows, folds : int
-        Trusted rows that were held out, and in how many folds.
-    methods : tuple of Expected
-        Reference only, everything, sourcewise; of a learner other than the default one also all
-        rows with the source as a feature, and the linear default.
-    differences : tuple of Expected
-        Sourcewise minus each of the others, row by row: negative is better.
-    """
-
-    measure: str
+    measure: str  # {"error rate", "mean absolute error"}
+    # Trusted rows that were held out, and in how many folds.
     rows: int
     folds: int
+    # Reference only, everything, sourcewise; of a learner other than the default one also all rows
+    # with the source as a feature, and the linear default.
     methods: tuple[Expected, ...]
+    # Sourcewise minus each of the others, row by row: negative is better.
     differences: tuple[Expected, ...]
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Losses and predictions on held-out reference rows.
+    """Losses and predictions on held-out reference rows."""
 
-    Attributes
-    ----------
-    losses : dict of arrays
-        For each way to train: a row's error; NaN for rows that were never held out.
-    scores : array
-        What the weighted model says of rows it has not seen: a probability of each class, or a
-        number.
-    """
-
+    # For each way to train: a row's error; NaN for rows that were never held out.
     losses: dict[str, np.ndarray]
+    # What the weighted model says of rows it has not seen: a probability of each class, or a
+    # number.
     scores: np.ndarray
 
 
@@ -139,15 +125,8 @@ def hold_out(
 ) -> HeldOut:
     """Look at each fold of the reference's rows by models that were fitted without it.
 
-    Parameters
-    ----------
-    X, y
-        The reference's rows.
-    classification : bool
-    fit_without : callable
-        Takes a mask of the reference's rows, returns models that have not seen them, by the names
-        of the ways to train.
-    seed : int
+    ``fit_without`` takes a mask of these rows, and returns models that have not seen them, by the
+    names of the ways to train.
     """
     fold_of = _folds(y if classification else None, len(y), seed)
     losses: dict[str, np.ndarray] = {}

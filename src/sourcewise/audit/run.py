@@ -59,36 +59,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class Audit:
-    """All that the page shows.
-
-    Attributes
-    ----------
-    report : SourceReport
-    comparison : ErrorComparison
-    cards : tuple of SourceCard
-        Of sources that disagree with the reference, the largest discrepancy first.
-    columns : tuple of (column, what was done to it)
-    left_out : dict
-        Sources with too few rows to be looked at.
-    skipped : tuple of SkippedRows
-        Rows that could not be used.
-    leaks : tuple of str
-        Sentences on columns that give the label away.
-    facts : dict
-        Versions, seed, command line: what it takes to do this again.
-    strips : dict
-        Thumbnails by source, of tables of pictures, if asked for.
-    """
+    """All that the page shows."""
 
     report: SourceReport
     comparison: ErrorComparison
+    # Of sources that disagree with the reference, the largest discrepancy first.
     cards: tuple[SourceCard, ...]
-    columns: tuple[tuple[str, str], ...]
-    left_out: dict[str, int]
+    columns: tuple[tuple[str, str], ...]  # (column, what was done to it)
+    left_out: dict[str, int]  # sources with too few rows to be looked at
+    # Versions, seed, command line: what it takes to do this again.
     facts: dict[str, str] = field(default_factory=dict)
+    # Thumbnails by source, of tables of pictures, if asked for.
     strips: dict[str, Any] = field(default_factory=dict)
-    skipped: tuple[SkippedRows, ...] = ()
-    leaks: tuple[str, ...] = ()
+    skipped: tuple[SkippedRows, ...] = ()  # rows that could not be used
+    leaks: tuple[str, ...] = ()  # sentences on columns that give the label away
 
     @property
     def verdict(self) -> Verdict:

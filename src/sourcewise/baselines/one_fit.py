@@ -19,18 +19,8 @@ ROWS = ("reference", "all", "told")
 class _OneFit(BaseEstimator):
     """An estimator fitted once, to the reference or to all rows alike.
 
-    Parameters
-    ----------
-    estimator : scikit-learn classifier or regressor
-    rows : {"reference", "all", "told"}
-        Rows of the reference; all rows; all rows beside columns that say which source a row is
-        from, predicting as for the reference.
-    reference : hashable
-    random_state : int, RandomState or None
-
-    Attributes
-    ----------
-    estimator_ : fitted estimator
+    ``rows`` are "reference", "all", or "told": all of them beside columns that say which source a
+    row is from, predicting as for the reference.
     """
 
     __metadata_request__fit = {"sources": True}
@@ -102,18 +92,7 @@ def are_numbers(X: Any) -> bool:
 
 
 class LinearDefault(BaseEstimator):
-    """The default learner on rows of numbers; those missing are the reference's medians.
-
-    Parameters
-    ----------
-    model : SourceWeightedClassifier or SourceWeightedRegressor
-        Without an estimator.
-
-    Attributes
-    ----------
-    model_ : fitted model
-    filled_ : FilledRows or None
-    """
+    """The default learner on rows of numbers; those missing are the reference's medians."""
 
     def __init__(self, model: Any):
         self.model = model

@@ -119,21 +119,13 @@ def constant_penalty(n_features: int, *, penalise: bool) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Trained:
-    """A model trained on weighted sources, its regularisation cross-validated on the reference.
-
-    Attributes
-    ----------
-    C : float
-    losses : array of shape (n_settings,)
-        Mean loss on held-out reference rows.
-    model : array of shape (n_outputs, n_mapped_features)
-    fold_models : array of shape (n_validation_folds, n_outputs, n_mapped_features)
-        With the same ``C``, without each validation fold of the reference.
-    """
+    """A model trained on weighted sources, its regularisation cross-validated on the reference."""
 
     C: float
-    losses: np.ndarray
-    model: np.ndarray
+    losses: np.ndarray  # of shape (n_settings,); mean loss on held-out reference rows
+    model: np.ndarray  # of shape (n_outputs, n_mapped_features)
+    # Of shape (n_validation_folds, n_outputs, n_mapped_features); with the same ``C``, without each
+    # validation fold of the reference.
     fold_models: np.ndarray
 
 

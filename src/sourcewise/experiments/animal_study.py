@@ -29,30 +29,11 @@ def corrupt_groups(
     p: float,
     seed: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Corrupt a share of the rows of every group.
+    """Corrupt a share of the rows of every group, (n_groups, group_size) of row numbers.
 
     Which rows of a group are touched, and how, depends on the seed, the corruption and the
-    group's position alone: not on the attribute, nor on how many groups are corrupted.
-
-    Parameters
-    ----------
-    data : AnimalData
-    labels : int array of shape (n_images,)
-        Of one attribute.
-    groups : int array of shape (n_groups, group_size)
-        Row numbers.
-    kind : str
-        One of `CORRUPTIONS`.
-    p : float
-        Share of the rows.
-    seed : int
-
-    Returns
-    -------
-    X : array of shape (n_groups, group_size, n_features + 1)
-    y : int array of shape (n_groups, group_size)
-    mask : bool array of shape (n_groups, group_size)
-        Rows that were chosen.
+    group's position alone: not on the attribute, nor on how many groups are corrupted. Returns X,
+    y (the ``labels`` of one attribute) and which rows were chosen, by group.
     """
     X, y = data.X[groups], labels[groups]
     mask = np.zeros(groups.shape, dtype=bool)
@@ -84,28 +65,16 @@ TOO_FEW_ROWS = (
 
 @dataclass
 class AnimalStudy(Study):
-    """Attributes of animals from 60 groups of images, some of them corrupted (section 4.3).
-
-    Attributes
-    ----------
-    group_size : int
-        Rows of a group.
-    n_groups : int
-        The reference included.
-    corrupted_sources : tuple of int
-        Values of n.
-    corrupted_shares : tuple of float
-        Values of p.
-    """
+    """Attributes of animals from 60 groups of images, some of them corrupted (section 4.3)."""
 
     name = "animals"
     data: AnimalData
     _: KW_ONLY
     repeats: int = 100
-    group_size: int = 500
-    n_groups: int = 60
-    corrupted_sources: tuple[int, ...] = (0, 10, 20, 30, 40, 50, 55, 59)
-    corrupted_shares: tuple[float, ...] = (1.0, 0.5, 0.2)
+    group_size: int = 500  # rows of a group
+    n_groups: int = 60  # the reference included
+    corrupted_sources: tuple[int, ...] = (0, 10, 20, 30, 40, 50, 55, 59)  # values of n
+    corrupted_shares: tuple[float, ...] = (1.0, 0.5, 0.2)  # values of p
 
     def __post_init__(self) -> None:
         """Check the data."""

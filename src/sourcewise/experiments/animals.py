@@ -47,23 +47,12 @@ OTHER_ROWS = (
 
 @dataclass(frozen=True)
 class AnimalData:
-    """Images with attributes.
+    """Images with attributes."""
 
-    Attributes
-    ----------
-    X : float32 array of shape (n_images, n_features + 1)
-        The last column is constant.
-    labels : uint8 array of shape (n_images, n_attributes)
-        0 or 1.
-    attributes : tuple of str
-        Names of the attributes.
-    corrupted : dict of arrays like X
-        Features of the same images after an image corruption, by its name.
-    """
-
-    X: np.ndarray
-    labels: np.ndarray
-    attributes: tuple[str, ...]
+    X: np.ndarray  # of shape (n_images, n_features + 1); the last column is constant
+    labels: np.ndarray  # of shape (n_images, n_attributes); 0 or 1
+    attributes: tuple[str, ...]  # names of the attributes
+    # Features of the same images after an image corruption, by its name.
     corrupted: dict[str, np.ndarray] = field(default_factory=dict)
 
 

@@ -44,17 +44,10 @@ TOL = 1e-4
 
 
 class Outcome(NamedTuple):
-    """What a method came to.
+    """What a method came to."""
 
-    Attributes
-    ----------
-    error : float
-        On the test rows.
-    trade_off, C : float
-        What it chose; NaN where it has nothing to choose.
-    """
-
-    error: float
+    error: float  # on the test rows
+    # What it chose; NaN where it has nothing to choose.
     trade_off: float = float("nan")
     C: float = float("nan")
 
@@ -63,21 +56,9 @@ class Bench:
     """Methods that learn about one target.
 
     Every number depends on the reference, the test set and the sources of the pool in question
-    alone, not on what else was asked of the bench before.
-
-    Parameters
-    ----------
-    X : float32 array of shape (n_reference, d)
-        The reference; the last column is constant.
-    y : int array of shape (n_reference,)
-        0 or 1.
-    X_test, y_test : arrays
-    seed : int
-        Draws the folds, as an estimator's ``random_state``.
-    methods : tuple of str
-        Which of `METHODS` to run.
-    tol : float
-        Of the solvers.
+    alone, not on what else was asked of the bench before. ``X`` and ``y`` (0 or 1) are the
+    reference, in single precision and with a constant last column; ``seed`` draws the folds, as an
+    estimator's ``random_state``.
     """
 
     def __init__(
@@ -145,15 +126,10 @@ class Bench:
     def facts(
         self, names: tuple[str, ...], X: np.ndarray, y: np.ndarray, like: Facts | None = None
     ) -> Facts:
-        """Find out what the methods need to know of some sources.
+        """Find out what the methods need to know of some sources, (n, m, d) and (n, m).
 
-        Parameters
-        ----------
-        names : tuple of str
-            They draw the sources' own folds.
-        X, y : arrays of shape (n, m, d) and (n, m)
-        like : Facts, optional
-            Of sources with the same features and other labels.
+        Names draw the sources' own folds; ``like`` are facts of sources with the same features and
+        other labels.
         """
         facts = Facts(names, y, {}, {})
         for space, users in SPACES.items():

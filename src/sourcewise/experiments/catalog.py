@@ -60,25 +60,11 @@ def make_study(
     groups: int | None = None,
     group_size: int | None = None,
 ) -> Study:
-    """Read the data and set up a study.
+    """Read the data and set up a study; files that no wanted run needs are not read.
 
-    Parameters
-    ----------
-    study : str
-        One of `STUDIES`.
-    data : str
-        A folder in the published format, or the name of stand-in data.
-    folder : Path, optional
-        Where stand-in data are.
-    repeats : int, optional
-        The paper's number by default.
-    seed : int
-    methods : tuple of str
-    only : Only, optional
-        Files that no wanted run needs are not read.
-    groups, group_size : int, optional
-        Of the animals study: how many groups there are, the reference among them, and rows of each;
-        the paper's by default.
+    ``data`` is a folder in the published format, or the name of stand-in data, which are in
+    ``folder``. Of the animals study there are so many ``groups``, the reference among them. All
+    numbers are the paper's by default.
     """
     for method in methods:
         if method not in METHODS:

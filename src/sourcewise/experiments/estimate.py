@@ -22,26 +22,17 @@ from sourcewise.progress import report_progress
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was measured, and what it comes to for all that is wanted.
+    """What was measured, and what it comes to for all that is wanted."""
 
-    Attributes
-    ----------
-    runs, sampled : int
-        Runs that are wanted, and how many were measured.
-    seconds : float
-        Processor seconds of all runs.
-    unit : float
-        Processor seconds of U, one `LogisticRegressionCV` on the rows of a run: mean over the
-        corruptions that were measured.
-    per_run : dict of str to float
-        Processor seconds of the average run by method, its share of what runs have in common
-        included.
-    """
-
+    # Runs that are wanted, and how many were measured.
     runs: int
     sampled: int
-    seconds: float
+    seconds: float  # processor seconds of all runs
+    # Processor seconds of U, one `LogisticRegressionCV` on the rows of a run: mean over the
+    # corruptions that were measured.
     unit: float
+    # Processor seconds of the average run by method, its share of what runs have in common
+    # included.
     per_run: dict[str, float]
 
     @property

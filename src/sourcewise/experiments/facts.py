@@ -33,24 +33,14 @@ class Costs(dict[str, float]):
 
 @dataclass(frozen=True)
 class Facts:
-    """Sources of equal size and what is known of them.
-
-    Attributes
-    ----------
-    names : tuple of str
-    y : int array of shape (n_sources, n_rows)
-    X : dict of float32 arrays of shape (n_sources, n_rows, n_features)
-        By the space that methods learn in.
-    findings : dict of findings
-        By what asks for them: a method, or "medians".
-    costs : Costs
-        Processor time that went into all this, by method; not passed on to parts.
-    """
+    """Sources of equal size and what is known of them."""
 
     names: tuple[str, ...]
-    y: np.ndarray
+    y: np.ndarray  # of shape (n_sources, n_rows)
+    # Of shape (n_sources, n_rows, n_features); by the space that methods learn in.
     X: dict[str, np.ndarray]
-    findings: Findings
+    findings: Findings  # by what asks for them: a method, or "medians"
+    # Processor time that went into all this, by method; not passed on to parts.
     costs: Costs = field(default_factory=Costs)
 
     def take(self, positions: Sequence[int] | np.ndarray) -> Facts:

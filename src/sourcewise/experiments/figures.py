@@ -73,13 +73,8 @@ def draw_figures(
 ) -> list[Picture]:
     """Draw figure 1, figure 2 or both, whichever the results have the numbers for.
 
-    Parameters
-    ----------
-    studies : Studies
-    target : str, optional
-        Attribute of figure 2; the paper's, "black", if there is one, else the first.
-    share : float, optional
-        p of figure 2; the largest there is (1 in the paper) unless told.
+    Unless told, figure 2 is of the paper's attribute, "black", if there is one, else of the first,
+    and of the largest p there is (1 in the paper).
     """
     try:
         import matplotlib

@@ -23,19 +23,11 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """Runs that share a reference and a test set; one worker computes them.
-
-    Attributes
-    ----------
-    repeat : int
-    target : str
-    keys : tuple of Key
-        n = 0 is one and the same run under every corruption.
-    """
+    """Runs that share a reference and a test set; one worker computes them."""
 
     repeat: int
     target: str
-    keys: tuple[Key, ...]
+    keys: tuple[Key, ...]  # n = 0 is one and the same run under every corruption
 
     @property
     def n_runs(self) -> int:
@@ -53,12 +45,9 @@ def distinct_runs(keys: Iterable[Key]) -> dict[Key, list[Key]]:
 
 
 class Only:
-    """The part of a grid that is wanted.
+    """The part of a grid that is wanted, by texts ``field=value[,value...]``.
 
-    Parameters
-    ----------
-    texts : sequence of str
-        Each ``field=value[,value...]``; several fields must all hold, values of one field add up.
+    Several fields must all hold, values of one field add up.
     """
 
     def __init__(self, texts: Sequence[str] = ()):

@@ -18,22 +18,12 @@ IN_PAPER = "in the paper"
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table.
-
-    Attributes
-    ----------
-    label : str
-    cells : list of str
-    bold : set of int
-        Columns whose cell stands out.
-    printed : bool
-        Whether these are the paper's own numbers, for the row above.
-    """
+    """A row of a table."""
 
     label: str
     cells: list[str]
-    bold: frozenset[int] = frozenset()
-    printed: bool = False
+    bold: frozenset[int] = frozenset()  # columns whose cell stands out
+    printed: bool = False  # whether these are the paper's own numbers, for the row above
 
 
 @dataclass(frozen=True)
@@ -49,25 +39,13 @@ class Table:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Tables that belong together: one file in each format.
+    """Tables that belong together: one file in each format."""
 
-    Attributes
-    ----------
-    name : str
-        Of the files, without what says the format.
-    title : str
-    remarks : list of str
-        Sentences to be read before the tables.
-    tables : list of Table
-    records : list of dict
-        The same numbers, not rounded, one line each.
-    """
-
-    name: str
+    name: str  # of the files, without what says the format
     title: str
-    remarks: list[str]
+    remarks: list[str]  # sentences to be read before the tables
     tables: list[Table]
-    records: list[dict[str, Any]]
+    records: list[dict[str, Any]]  # the same numbers, not rounded, one line each
 
 
 def _passed(sheet: Sheet, guard: Callable[[str], str]) -> Sheet:

@@ -31,24 +31,12 @@ TOO_FEW_PRODUCTS = "The study needs at least {needed} {kind}s; there are {found}
 
 @dataclass(frozen=True)
 class Product:
-    """Reviews of one product.
+    """Reviews of one product."""
 
-    Attributes
-    ----------
-    name : str
-        Identifier.
-    kind : str
-        "book" or "non-book"; "" if it is not known.
-    X : float32 array of shape (n_reviews, n_features + 1)
-        The last column is constant.
-    y : int array of shape (n_reviews,)
-        0 (negative) or 1 (positive).
-    """
-
-    name: str
-    kind: str
-    X: np.ndarray
-    y: np.ndarray
+    name: str  # identifier
+    kind: str  # "book" or "non-book"; "" if it is not known
+    X: np.ndarray  # of shape (n_reviews, n_features + 1); the last column is constant
+    y: np.ndarray  # of shape (n_reviews,); 0 (negative) or 1 (positive)
 
 
 def listed_products() -> dict[str, tuple[str, str]]:

@@ -62,47 +62,21 @@ SCHEMA = (
 
 
 class Row(NamedTuple):
-    """One method's outcome in one run.
+    """One method's outcome in one run."""
 
-    Attributes
-    ----------
-    study : str
-        "products", "all-products" or "animals".
-    target : str
-        Product or attribute to be predicted.
-    corruption : str
-        Name of the corruption; "non-books" in "products", "none" in "all-products".
-    n : int
-        How many sources are corrupted (or non-books); 0 in "all-products".
-    p : float
-        Share of a corrupted source's rows that are; 1 in the products studies.
-    repeat : int
-    method : str
-        One of `names.METHODS`.
-    error : float
-        Share of the test rows that are misclassified.
-    trade_off : float
-        Lambda chosen; NaN for a method without.
-    C : float
-        Regularisation chosen; NaN for a method that does not choose.
-    cpu_seconds : float
-        Processor time of the method in this run; work shared by several runs is shared out.
-    seed : int
-        Seed of the repeat.
-    """
-
-    study: str
-    target: str
-    corruption: str
-    n: int
-    p: float
+    study: str  # "products", "all-products" or "animals"
+    target: str  # product or attribute to be predicted
+    corruption: str  # name of the corruption; "non-books" in "products", "none" in "all-products"
+    n: int  # how many sources are corrupted (or non-books); 0 in "all-products"
+    p: float  # share of a corrupted source's rows that are; 1 in the products studies
     repeat: int
-    method: str
-    error: float
-    trade_off: float
-    C: float
+    method: str  # one of `names.METHODS`
+    error: float  # share of the test rows that are misclassified
+    trade_off: float  # lambda chosen; NaN for a method without
+    C: float  # regularisation chosen; NaN for a method that does not choose
+    # Processor time of the method in this run; work shared by several runs is shared out.
     cpu_seconds: float
-    seed: int
+    seed: int  # seed of the repeat
 
 
 KEY = Row._fields[:7]
@@ -131,14 +105,8 @@ def reading(path: Path) -> Iterator[tuple[dict[str, str], Iterator[list[tuple[An
 class ResultsFile(AbstractContextManager["ResultsFile"]):
     """An open file of results, for the one process that writes to it.
 
-    Rows appear in whole batches or not at all, whatever happens to the process or the machine.
-
-    Parameters
-    ----------
-    path : Path
-        Created if missing.
-    settings : mapping of str to str
-        What is run. A file that was written under other settings is refused.
+    Rows appear in whole batches or not at all, whatever happens to the process or the machine. The
+    file is created if missing; one that was written under other settings is refused.
     """
 
     def __init__(self, path: Path, settings: Mapping[str, str]):

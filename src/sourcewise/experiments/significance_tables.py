@@ -13,23 +13,15 @@ from sourcewise.experiments.study_errors import StudyErrors
 
 
 class Counts(NamedTuple):
-    """Outcome of comparing two methods over many cells (settings that were repeated).
+    """Outcome of comparing two methods over many cells (settings that were repeated)."""
 
-    Attributes
-    ----------
-    better, equal, worse : int
-        A, B and C.
-    missing : int
-        Cells that do not count: the methods have no two repeats there, or not the same ones.
-    partial : int
-        Cells that do count, with fewer than all repeats.
-    """
-
+    # A, B and C.
     better: int
     equal: int
     worse: int
+    # Cells that do not count: the methods have no two repeats there, or not the same ones.
     missing: int
-    partial: int
+    partial: int  # cells that do count, with fewer than all repeats
 
     @property
     def cells(self) -> int:

@@ -20,20 +20,12 @@ def repeat_seed(seed: int, repeat: int) -> int:
 
 @dataclass(frozen=True)
 class GroupSplit:
-    """Rows dealt into groups of equal size; what is left is for testing.
+    """Rows dealt into groups of equal size; what is left is for testing."""
 
-    Attributes
-    ----------
-    groups : int array of shape (n_groups, group_size)
-        Row numbers; group 0 is the reference.
-    test : int array
-    order : int array of shape (n_groups - 1,)
-        Groups in the order in which they are corrupted: the sources corrupted for a small n are
-        among those for a larger one.
-    """
-
-    groups: np.ndarray
+    groups: np.ndarray  # of shape (n_groups, group_size); row numbers; group 0 is the reference
     test: np.ndarray
+    # Of shape (n_groups - 1,); groups in the order in which they are corrupted: the sources
+    # corrupted for a small n are among those for a larger one.
     order: np.ndarray
 
 
@@ -51,25 +43,17 @@ def split_groups(n_rows: int, n_groups: int, group_size: int, seed: int) -> Grou
 
 @dataclass(frozen=True)
 class ProductSplit:
-    """One product to learn about, and what others provide.
+    """One product to learn about, and what others provide."""
 
-    Attributes
-    ----------
-    target : int
-        Position of the target product.
-    reference, test : int arrays
-        Rows of the target.
-    books, others : int arrays of shape (n_sources,)
-        Positions of the books and non-books to draw on, in order: n non-books are the first n.
-    rows : int array of shape (n_products, rows_per_source)
-        Rows that each product provides as a source.
-    """
-
-    target: int
+    target: int  # position of the target product
+    # Rows of the target.
     reference: np.ndarray
     test: np.ndarray
+    # Of shape (n_sources,); positions of the books and non-books to draw on, in order: n non-books
+    # are the first n.
     books: np.ndarray
     others: np.ndarray
+    # Of shape (n_products, rows_per_source); rows that each product provides as a source.
     rows: np.ndarray
 
 

@@ -23,47 +23,26 @@ Costs = Mapping[str, float]
 
 
 class PlannedRun(NamedTuple):
-    """One run that is ready to be computed.
+    """One run that is ready to be computed."""
 
-    Attributes
-    ----------
-    keys : sequence of Key
-        What the run answers.
-    bench : Bench
-    facts : Facts
-        Of the sources that take part.
-    shared : sequence of (Costs, int)
-        What finding this out cost, and how many runs share it.
-    """
-
-    keys: Sequence[Key]
+    keys: Sequence[Key]  # what the run answers
     bench: Bench
-    facts: Facts
+    facts: Facts  # of the sources that take part
+    # What finding this out cost, and how many runs share it.
     shared: Sequence[tuple[Costs, int]]
 
 
 @dataclass
 class Study(ABC):
-    """A study to be run.
-
-    Attributes
-    ----------
-    data : object
-    data_name : str
-        Of the data, in results.
-    repeats : int
-    seed : int
-    methods : tuple of str
-        Which of `METHODS` to run.
-    """
+    """A study to be run."""
 
     name: ClassVar[str]
     data: Any
-    data_name: str
+    data_name: str  # of the data, in results
     _: KW_ONLY
     repeats: int
     seed: int = 0
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = tuple(METHODS)  # which of `METHODS` to run
 
     def settings(self) -> dict[str, str]:
         """Say what determines the numbers; results of other settings are not mixed with them."""

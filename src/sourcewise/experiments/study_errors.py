@@ -27,22 +27,17 @@ AXES = ("method", "p", "corruption", "n", "target", "repeat")
 
 @dataclass(frozen=True)
 class StudyErrors:
-    """Errors of all methods in all runs of a study.
+    """Errors of all methods in all runs of a study."""
 
-    Attributes
-    ----------
-    methods, shares, corruptions, numbers, targets, repeats : lists
-        What there is along each axis; shares are p and numbers are n in the paper.
-    values : array of shape (methods, shares, corruptions, numbers, targets, repeats)
-        NaN for a run that is not there.
-    """
-
+    # What there is along each axis; shares are p and numbers are n in the paper.
     methods: list[str]
     shares: list[float]
     corruptions: list[str]
     numbers: list[int]
     targets: list[str]
     repeats: list[int]
+    # Of shape (methods, shares, corruptions, numbers, targets, repeats); NaN for a run that is not
+    # there.
     values: np.ndarray
 
     def of(self, method: str) -> np.ndarray:
@@ -127,24 +122,15 @@ def _axis(name: str, met: dict[Any, int], code: np.ndarray) -> tuple[list[Any], 
 
 
 class Summary(NamedTuple):
-    """Means over runs.
+    """Means over runs."""
 
-    Attributes
-    ----------
-    mean, deviation, standard_error : arrays of shape (n_methods,)
-        Standard deviations are those of a sample (n - 1); NaN with fewer than two runs, and for a
-        method without any.
-    runs : int
-        Runs that all methods have.
-    left_out : int
-        Runs that some methods lack.
-    """
-
+    # Of shape (n_methods,); standard deviations are those of a sample (n - 1); NaN with fewer than
+    # two runs, and for a method without any.
     mean: np.ndarray
     deviation: np.ndarray
     standard_error: np.ndarray
-    runs: int
-    left_out: int
+    runs: int  # runs that all methods have
+    left_out: int  # runs that some methods lack
 
 
 def summarise(errors: np.ndarray) -> Summary:

@@ -35,21 +35,11 @@ LEAST = 10
 
 @dataclass(frozen=True)
 class PictureTable:
-    """What stands in for a table of pictures.
+    """What stands in for a table of pictures."""
 
-    Attributes
-    ----------
-    request : object
-        Like the one given, for the new table.
-    columns : list of str
-        Of the features.
-    problems : list of str
-        What is wrong with pictures whose rows were left out.
-    """
-
-    request: Any
-    columns: list[str]
-    problems: list[str]
+    request: Any  # like the one given, for the new table
+    columns: list[str]  # of the features
+    problems: list[str]  # what is wrong with pictures whose rows were left out
     _pictures: dict[bytes, tuple[Pictures, int]]
 
     def picture(self, features: np.ndarray) -> tuple[Pictures, int] | None:
@@ -171,21 +161,11 @@ BY_FEATURES = ("other population", "other units", "columns permuted", "noisy fea
 
 
 class Thumbnail(NamedTuple):
-    """A small picture.
+    """A small picture."""
 
-    Attributes
-    ----------
-    name : str
-        Of the picture, in the table.
-    label : str
-        What the source calls it.
-    uri : str
-        A data URI: nothing is loaded from anywhere.
-    """
-
-    name: str
-    label: str
-    uri: str
+    name: str  # of the picture, in the table
+    label: str  # what the source calls it
+    uri: str  # a data URI: nothing is loaded from anywhere
 
 
 def strips(audit: Any, fitted: Any, training: Any, table: PictureTable) -> dict[str, Any]:

@@ -44,21 +44,12 @@ CLASS_UNKNOWN = "The class {name!r} of the picture {picture} is not in {path}."
 
 
 class ClassAttributes(NamedTuple):
-    """What each class has.
+    """What each class has."""
 
-    Attributes
-    ----------
-    path : Path
-        Where this was read.
-    classes, attributes : list of str
-    values : uint8 array of shape (n_classes, n_attributes)
-        0 or 1.
-    """
-
-    path: Path
+    path: Path  # where this was read
     classes: list[str]
     attributes: list[str]
-    values: np.ndarray
+    values: np.ndarray  # of shape (n_classes, n_attributes); 0 or 1
 
 
 def find_attributes(pictures: Path) -> ClassAttributes | None:
@@ -157,36 +148,17 @@ NONE_LEFT = "None of the {total} pictures can be used, the first of them: {first
 
 @dataclass(frozen=True)
 class Extraction:
-    """What is wanted.
-
-    Attributes
-    ----------
-    extractor : FeatureExtractor
-    pictures : Pictures
-    corruptions : sequence of str
-        Of the images; the clean ones come besides.
-    background : Pictures, optional
-        Learn a PCA on them.
-    pca : FeaturePCA, optional
-        Use this one.
-    n_components : int
-        Of a PCA to be learnt.
-    attributes : ClassAttributes, optional
-        By default every class is an attribute.
-    seed : int
-    skip_bad : bool
-        Leave out pictures that cannot be used.
-    """
+    """What is wanted."""
 
     extractor: FeatureExtractor
     pictures: Pictures
-    corruptions: Sequence[str] = ()
-    background: Pictures | None = None
-    pca: FeaturePCA | None = None
-    n_components: int = 100
-    attributes: ClassAttributes | None = None
+    corruptions: Sequence[str] = ()  # of the images; the clean ones come besides
+    background: Pictures | None = None  # learn a PCA on them
+    pca: FeaturePCA | None = None  # use this one
+    n_components: int = 100  # of a PCA to be learnt
+    attributes: ClassAttributes | None = None  # by default every class is an attribute
     seed: int = 0
-    skip_bad: bool = False
+    skip_bad: bool = False  # leave out pictures that cannot be used
 
 
 def write_features(wanted: Extraction, folder: Path) -> dict[int, str]:

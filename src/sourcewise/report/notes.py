@@ -67,12 +67,8 @@ LARGE_SHARE = 0.25  # of the model, from which on a part gets a sentence of its 
 def member_notes(shares: Mapping[str, float]) -> list[str]:
     """Say what a model with an estimator of the user's own is made of.
 
-    The table shows weights even where most of the model was trained without them.
-
-    Parameters
-    ----------
-    shares : mapping of names in ``MEMBERS`` to float
-        What each counts; they sum to 1.
+    The table shows weights even where most of the model was trained without them. ``shares`` say
+    what each of ``MEMBERS`` counts, and sum to 1.
     """
     ranked = sorted(shares, key=lambda name: -shares[name])
     if len(ranked) == 1:
@@ -114,21 +110,11 @@ def copies_notes(
 ) -> list[str]:
     """Say which sources hold more copies of trusted rows than chance explains, how labelled.
 
-    Parameters
-    ----------
-    copies : int array of shape (n_sources,), or None where nobody looked
-    unsought : str, optional
-        Why nobody did.
-    names : sequence
-    rows : int array of shape (n_sources,)
-        Without the copies.
-    by_chance : float
-        Share of clean rows that would look like copies, as the trusted rows say.
-    trusted : int
-        Number of trusted rows, which that share is known from.
-    labels : array of shape (n_sources, 3), optional
-        Of exact copies: how many there are, how many of them are labelled differently, and the
-        mean difference of numbers (NaN for classes). None where equal rows may be chance.
+    ``copies`` is None where nobody looked, for the reason ``unsought``; ``rows`` are without them.
+    By so many ``trusted`` rows, the share ``by_chance`` of clean rows would look like copies.
+    ``labels``, (n_sources, 3), are of exact copies: how many there are, how many of them are
+    labelled differently, and the mean difference of numbers (NaN for classes); None where equal
+    rows may be chance.
     """
     if copies is None:
         return [] if unsought is None else [NOT_SOUGHT.format(why=WHY[unsought])]

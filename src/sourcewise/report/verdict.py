@@ -18,32 +18,15 @@ TRACE = 0.05
 
 @dataclass(frozen=True)
 class Verdict:
-    """Positions of the sources in each group; the reference is in none.
+    """Positions of the sources in each group; the reference is in none."""
 
-    Attributes
-    ----------
-    agree : list of int
-        Nothing found against them.
-    set_aside : list of int
-        Found to disagree, and without weight (or with a trace of it).
-    doubted : list of int
-        Found to disagree, but so little that some weight remains.
-    too_small : list of int
-        Too few rows to tell.
-    untold : list of int
-        Large enough, but the reference is not.
-    unused : list of int
-        Those of `agree` that get no weight all the same, or a trace.
-    harmless : list of int
-        Those of `agree` whose rows differ by their p-values, but do no harm.
-    """
-
-    agree: list[int]
-    set_aside: list[int]
-    doubted: list[int]
-    too_small: list[int]
-    untold: list[int]
-    unused: list[int]
+    agree: list[int]  # nothing found against them
+    set_aside: list[int]  # found to disagree, and without weight (or with a trace of it)
+    doubted: list[int]  # found to disagree, but so little that some weight remains
+    too_small: list[int]  # too few rows to tell
+    untold: list[int]  # large enough, but the reference is not
+    unused: list[int]  # those of `agree` that get no weight all the same, or a trace
+    # Those of `agree` whose rows differ by their p-values, but do no harm.
     harmless: list[int] = field(default_factory=list)
 
     @property

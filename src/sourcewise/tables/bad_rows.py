@@ -39,22 +39,12 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class SkippedRows:
-    """Rows of one source that were left out for one reason.
-
-    Attributes
-    ----------
-    source : str
-    rows : int
-    why : str
-        What is wrong with them, after "has".
-    first : int
-        The first of them, counted from 1; 0 where it is not known.
-    """
+    """Rows of one source that were left out for one reason."""
 
     source: str
     rows: int
-    why: str
-    first: int
+    why: str  # what is wrong with them, after "has"
+    first: int  # the first of them, counted from 1; 0 where it is not known
 
     def __str__(self) -> str:
         """Say it in a line."""

@@ -364,13 +364,7 @@ def delimiter_of(first_lines: Sequence[str]) -> tuple[str, int]:
 
 
 def with_decimal_commas(content: Any, keep: Sequence[str]) -> Any:
-    """Read numbers with a decimal comma; columns to ``keep`` stay text.
-
-    Parameters
-    ----------
-    content : pyarrow.Table
-    keep : sequence of str
-    """
+    """Read numbers with a decimal comma in a table of Arrow's; columns to ``keep`` stay text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

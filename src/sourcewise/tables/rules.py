@@ -12,49 +12,28 @@ IN_DAYS, IN_HOURS = "days since 1970-01-01", "hours since midnight"
 
 @dataclass(frozen=True)
 class ColumnRule:
-    """What is done to one column.
-
-    Attributes
-    ----------
-    name : str
-    kind : {"number", "boolean", "category", "date", "text", "left out"}
-    fill : float
-        What a missing number or boolean is replaced by: the reference's median, or the more
-        frequent of the two values.
-    indicator : bool
-        Whether a column that says "was missing" is added: where the reference misses some.
-    levels : list of str
-        Categories with a column of their own, the most frequent first.
-    other : bool
-        Whether rare categories share a column; categories the reference does not have go there
-        too, and count as none of the levels where there is no such column.
-    missing, grouped : int
-        Reference rows with no value, and rare categories put together.
-    order : str
-        How a date in a column of text is written: "ymd", "dmy" or "mdy".
-    measure : str
-        What a date is turned into.
-    buckets : int
-        Columns that the words of a text are hashed to.
-    unit : float
-        What a number is divided by: the reference's standard deviation beside a text, 1 otherwise.
-    wordy : bool
-        Of a column that is left out: whether it looks like free text.
-    """
+    """What is done to one column."""
 
     name: str
-    kind: Kind
+    kind: Kind  # {"number", "boolean", "category", "date", "text", "left out"}
+    # What a missing number or boolean is replaced by: the reference's median, or the more frequent
+    # of the two values.
     fill: float = 0.0
+    # Whether a column that says "was missing" is added: where the reference misses some.
     indicator: bool = False
-    levels: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()  # categories with a column of their own, the most frequent first
+    # Whether rare categories share a column; categories the reference does not have go there too,
+    # and count as none of the levels where there is no such column.
     other: bool = False
+    # Reference rows with no value, and rare categories put together.
     missing: int = 0
     grouped: int = 0
-    order: str = ""
-    measure: str = ""
-    buckets: int = 0
+    order: str = ""  # how a date in a column of text is written: "ymd", "dmy" or "mdy"
+    measure: str = ""  # what a date is turned into
+    buckets: int = 0  # columns that the words of a text are hashed to
+    # What a number is divided by: the reference's standard deviation beside a text, 1 otherwise.
     unit: float = 1.0
-    wordy: bool = False
+    wordy: bool = False  # of a column that is left out: whether it looks like free text
 
     @property
     def width(self) -> int:

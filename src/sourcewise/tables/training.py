@@ -73,34 +73,17 @@ LEAST_TRUSTED = 10
 
 @dataclass
 class TrainingTable:
-    """Rows as numbers, grouped by source, the reference first.
+    """Rows as numbers, grouped by source, the reference first."""
 
-    Attributes
-    ----------
-    X : array or csr matrix of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-    names : list of str
-        Sources: the reference, then the others by first appearance.
-    counts : int array
-        Rows of each source, in that order.
-    preprocessor : TablePreprocessor
-    classification : bool
-    left_out : dict
-        Sources with too few rows to be looked at, and their rows.
-    skipped : tuple of SkippedRows
-        Rows that could not be used.
-    row_codes : int array, optional
-        For each row of the table, in its order, the position of its source; -1 if left out.
-    """
-
-    X: Any
+    X: Any  # array or csr matrix
     y: np.ndarray
-    names: list[str]
-    counts: np.ndarray
+    names: list[str]  # sources: the reference, then the others by first appearance
+    counts: np.ndarray  # rows of each source, in that order
     preprocessor: TablePreprocessor
     classification: bool
-    left_out: dict[str, int]
-    skipped: tuple[SkippedRows, ...] = ()
+    left_out: dict[str, int]  # sources with too few rows to be looked at, and their rows
+    skipped: tuple[SkippedRows, ...] = ()  # rows that could not be used
+    # For each row of the table, in its order, the position of its source; -1 if left out.
     row_codes: np.ndarray | None = None
 
     @property
