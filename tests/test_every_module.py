@@ -11,7 +11,6 @@ SOURCE = HERE.parent / "src" / "sourcewise"
 # Modules that only others of the package call. What they do shows in the result of the caller, and
 # that is what the test on the right compares with a definition, another way, or a document.
 THROUGH_CALLERS = {
-    "archives": "test_crafted_models.py",
     "core.discrepancy.plug_in_queries": "engines/flower/test_modes.py",
     "core.weighted_grid": "core/test_weighted_grid.py",
     "engines.dask.frame_parts": "engines/test_dask_results.py",

@@ -29,8 +29,6 @@ TITLES = {
 }
 # Of an estimator of the user's own: fits under way, or done.
 FIT, SOME_FIT, ALL_FITS = "Fit {number} of at most {total}", "Fit {number}", "{number} fits"
-# Of the fits in one round of the comparison: the whole one, and two at other trade-offs.
-ROUND_STAGES = 9
 EVERY = 5.0  # seconds between lines of one stage
 Listener = Callable[[str, int, int], None]
 
@@ -190,8 +188,7 @@ class JsonLines:
     There is one when a stage begins and ends, and every few seconds in between.
     """
 
-    def __init__(self, every: float = EVERY):
-        self.every = every
+    def __init__(self) -> None:
         self.stage = ""
         self.began = self.written = 0.0
 
@@ -199,8 +196,8 @@ class JsonLines:
         """Listen to one message."""
         now = time.monotonic()
         if stage != self.stage:
-            self.stage, self.began, self.written = stage, now, -self.every
-        if now - self.written < self.every and done != total:
+            self.stage, self.began, self.written = stage, now, -EVERY
+        if now - self.written < EVERY and done != total:
             return
         self.written, seconds = now, now - self.began
         left = round(seconds * (total - done) / done, 1) if done and total else None

@@ -78,10 +78,15 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
-def shortened(value: Any, most: int = LONG_NAME) -> str:
+def shortened(value: Any) -> str:
     """Cut long text."""
     shown = str(value)
-    return shown if len(shown) <= most else shown[:most] + "…"
+    return shown if len(shown) <= LONG_NAME else shown[:LONG_NAME] + "…"
+
+
+def cut(text: str, width: int) -> str:
+    """Cut a name to so many characters."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def embedded(content: Any) -> str:

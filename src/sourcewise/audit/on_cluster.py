@@ -39,14 +39,7 @@ def fit_on_cluster(sources: TableSources, settings: Settings) -> TableModel:
 def make_model(sources: TableSources, settings: Settings) -> Any:
     """Return an estimator for the labels that the reference has."""
     kind = SourceWeightedClassifier if sources.classification else SourceWeightedRegressor
-    return kind(
-        reference=sources.reference,
-        discrepancy=settings.discrepancy,
-        trade_off=settings.trade_off,
-        protocol=settings.protocol,
-        scaling=settings.scaling,
-        random_state=settings.seed,
-    )
+    return kind(reference=sources.reference, **settings.options())
 
 
 def audit_on_cluster(

@@ -26,6 +26,7 @@ from sourcewise.audit.leaks import leaks
 from sourcewise.audit.wording import QUESTIONS
 from sourcewise.report.source_report import SourceReport
 from sourcewise.report.verdict import Verdict, evidence_in_words, verdict
+from sourcewise.safe_text import cut
 from sourcewise.tables.bad_rows import SkippedRows
 from sourcewise.tables.model import TableModel
 from sourcewise.tables.training import TrainingTable
@@ -55,6 +56,11 @@ class Settings:
     seed: int = 0
     n_jobs: int | None = None
     learner: str = "linear"
+
+    def options(self) -> dict[str, Any]:
+        """Return what an estimator takes, wherever the rows are."""
+        names = ("discrepancy", "trade_off", "protocol", "scaling")
+        return {"random_state": self.seed, **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True)
@@ -125,12 +131,8 @@ def fit_table(
         source,
         training.names[0],
         estimator=learner_of(settings.learner, training),
-        discrepancy=settings.discrepancy,
-        trade_off=settings.trade_off,
-        protocol=settings.protocol,
-        scaling=settings.scaling,
         n_jobs=settings.n_jobs,
-        random_state=settings.seed,
+        **settings.options(),
     )
     return model.fit_training(training)
 
@@ -229,7 +231,7 @@ def _cards(
                 weight=line.weight,
                 rows=line.rows,
                 evidence=evidence_in_words(report.context.witnesses[i]),
-                question=QUESTIONS[said["kind"]].format(source=_short(line.source)),
+                question=QUESTIONS[said["kind"]].format(source=cut(str(line.source), 60)),
                 **said,
             )
         )
@@ -249,8 +251,3 @@ def columns_to_compare(X: Any, own: Any) -> Any:
 def few_columns(X: Any, columns: Any) -> np.ndarray:
     """Return some columns as an array."""
     return np.asarray(X[:, columns].toarray() if scipy.sparse.issparse(X) else X[:, columns])
-
-
-def _short(name: Any) -> str:
-    text = str(name)
-    return text if len(text) <= 60 else text[:59] + "…"

@@ -36,6 +36,7 @@ from sourcewise.estimators.regressor import SourceWeightedRegressor
 from sourcewise.estimators.splitter import ReferenceKFold
 from sourcewise.extras import how_to_install
 from sourcewise.report.source_report import PANDAS_MISSING
+from sourcewise.safe_text import cut
 
 DEFAULT = "sourcewise"
 METHODS: dict[str, Any] = {
@@ -150,7 +151,7 @@ class Comparison:
         """Table of at most 80 columns."""
         lines = [
             f"{'method':<{NAME_WIDTH}} {'error':>7} {'± s.e.':>7}  "
-            f"{'minus ' + _shortened(self.methods[0], 14):>20} {'± s.e.':>7}"
+            f"{'minus ' + cut(self.methods[0], 14):>20} {'± s.e.':>7}"
         ]
         rows = zip(
             self.methods,
@@ -161,7 +162,7 @@ class Comparison:
             strict=True,
         )
         for k, (name, error, spread, difference, paired) in enumerate(rows):
-            line = f"{_shortened(name, NAME_WIDTH):<{NAME_WIDTH}} {_fit(error)} {_fit(spread)}"
+            line = f"{cut(name, NAME_WIDTH):<{NAME_WIDTH}} {_fit(error)} {_fit(spread)}"
             lines.append(line + (f"  {difference:>+20.4f} {_fit(paired)}" if k else ""))
         n_rows = self.losses.shape[1]
         if self.numbers:
@@ -368,10 +369,6 @@ def _fit(value: float) -> str:
     """Right-align a number, shortened where it is too large for its column."""
     text = f"{value:.4f}"
     return f"{text if len(text) <= NUMBER_WIDTH else format(value, '.1e'):>{NUMBER_WIDTH}}"
-
-
-def _shortened(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 1] + "…"
 
 
 class _Progress:

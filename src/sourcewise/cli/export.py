@@ -13,12 +13,8 @@ from sourcewise.cli import options as o
 from sourcewise.cli.output import DATA, STDOUT, check_output, outputs, source_weights
 from sourcewise.safe_text import json_text
 
-
-class Format(StrEnum):
-    """For whom weights are written."""
-
-    json = "json"
-    nvflare = "nvflare"
+# For whom weights are written.
+Format = StrEnum("Format", ["json", "nvflare"])
 
 
 def export(

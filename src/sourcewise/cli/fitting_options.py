@@ -31,41 +31,16 @@ BAD_TRADE_OFF = "--trade-off must be cv, theory or a number that is not negative
 
 TABLE, CLUSTER = "The table", "A cluster"
 
-
-class Task(StrEnum):
-    """What the labels are."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-
-
+# What the labels are, whose choices to follow, how features are scaled, and where the rows are.
+Task = StrEnum("Task", ["auto", "classification", "regression"])
+Protocol = StrEnum("Protocol", ["paper"])
+Scaling = StrEnum("Scaling", ["auto", "standard", "keep"])
+Place = StrEnum("Place", ["memory", "dask"])
 # How far a source lies from the reference. The names are those that the estimators know, which a
 # type checker cannot follow.
 Discrepancy = StrEnum(  # type: ignore[misc]
     "Discrepancy", {name.replace("-", "_"): name for name in DISCREPANCIES}
 )
-
-
-class Protocol(StrEnum):
-    """Whose choices to follow."""
-
-    paper = "paper"
-
-
-class Scaling(StrEnum):
-    """How the default learner's features are scaled."""
-
-    auto = "auto"
-    standard = "standard"
-    keep = "keep"
-
-
-class Place(StrEnum):
-    """Where the rows are."""
-
-    memory = "memory"
-    dask = "dask"
 
 
 def _tls_file(what: str) -> Any:

@@ -95,9 +95,9 @@ def read_animals(folder: Path, corruptions: tuple[str, ...] = tuple(IMAGE_FILES)
     return AnimalData(X[:, order], labels, attributes, corrupted)
 
 
-def check_same_rows(path: Path, clean: np.ndarray, corrupted: np.ndarray, seed: int = 0) -> None:
+def check_same_rows(path: Path, clean: np.ndarray, corrupted: np.ndarray) -> None:
     """Refuse features of corrupted images that are not those of the same images, row by row."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = rng.choice(len(clean), size=min(SAMPLE, len(clean)), replace=False)
     # A corruption may shift and scale all images alike: compare what is left after that.
     own, other = (_standardised(X[rows].astype(np.float64)) for X in (clean, corrupted))

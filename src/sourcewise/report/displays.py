@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sourcewise.core.weights import weight_path
 from sourcewise.extras import how_to_install
 from sourcewise.report.reasons import FOUND, REFERENCE, UNTOLD
-from sourcewise.safe_text import one_line
+from sourcewise.safe_text import cut, one_line
 
 MATPLOTLIB_MISSING = "Displays need matplotlib: {how}."
 # Okabe and Ito's colours, which colour-blind readers can distinguish too.
@@ -37,9 +37,7 @@ def _colours(reasons: list[str]) -> list[str]:
 
 def _label(name: Any) -> str:
     """Write a name literally: matplotlib would read dollar signs as mathematics."""
-    shown = one_line(name)
-    shown = shown if len(shown) <= 30 else shown[:29] + "…"
-    return shown.replace("$", r"\$")
+    return cut(one_line(name), 30).replace("$", r"\$")
 
 
 class SourceWeightsDisplay:

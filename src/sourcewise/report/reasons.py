@@ -134,11 +134,11 @@ def missed_shares(
     return np.asarray(np.minimum(needed / reference_gain, 1.0))
 
 
-def survives(p_values: np.ndarray, level: float = LEVEL) -> np.ndarray:
+def survives(p_values: np.ndarray) -> np.ndarray:
     """Benjamini and Hochberg's step-up rule: which p-values count among many."""
     n = len(p_values)
     order = np.argsort(p_values)
-    below = np.flatnonzero(p_values[order] <= level * np.arange(1, n + 1) / max(n, 1))
+    below = np.flatnonzero(p_values[order] <= LEVEL * np.arange(1, n + 1) / max(n, 1))
     kept = np.zeros(n, dtype=bool)
     if len(below):
         kept[order[: below[-1] + 1]] = True

@@ -31,15 +31,16 @@ PARTS = (
 )
 ORDERS = ("ymd", "dmy", "mdy")
 DAY = 86_400.0
+MOSTLY_DATES = 0.8  # this share of a column of text, and it is one of dates
 
 
-def looks_like_dates(values: Any, share: float = 0.8) -> bool:
+def looks_like_dates(values: Any) -> bool:
     """Whether most of the values of a column of text are dates."""
     import pyarrow.compute as pc
 
     known = len(values) - values.null_count
     found = pc.sum(pc.match_substring_regex(values, DATE_LIKE)).as_py() or 0
-    return bool(known > 0 and found > share * known)
+    return bool(known > 0 and found > MOSTLY_DATES * known)
 
 
 def order_of(name: str, values: Any) -> str:

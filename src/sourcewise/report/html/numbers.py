@@ -32,17 +32,16 @@ def count(value: float) -> str:
     return "∞" if math.isinf(value) else f"{round(value):,}"
 
 
-def counted(value: float, one: str, many: str | None = None) -> str:
+def counted(value: float, one: str) -> str:
     """Write how many there are of something.
 
     Examples
     --------
     >>> from sourcewise.report.html.numbers import counted
-    >>> counted(1, "row"), counted(1000, "row"), counted(2, "class", "classes")
-    ('1 row', '1,000 rows', '2 classes')
+    >>> counted(1, "row"), counted(1000, "row")
+    ('1 row', '1,000 rows')
     """
-    name = one if not math.isinf(value) and round(value) == 1 else many or f"{one}s"
-    return f"{count(value)} {name}"
+    return f"{count(value)} {one}" + ("s" if math.isinf(value) or round(value) != 1 else "")
 
 
 def percent(value: float, digits: int = 1) -> str:
