@@ -11,6 +11,7 @@ from sourcewise import save
 from sourcewise.audit import Settings, run_audit
 from sourcewise.cli import options as o
 from sourcewise.cli.audit import in_words
+from sourcewise.cli.fit import wrapped
 from sourcewise.cli.output import NOT_WRITABLE, facts, outputs
 from sourcewise.datasets import VendorDigits, vendor_digits
 from sourcewise.progress import progress_bars
@@ -69,18 +70,12 @@ def demo(
         print(f"  {name:<18}{rate:>6.1%}")
     print()
     print("What was really wrong:")
-    print(_wrapped(words))
+    print(f"{wrapped(words, width=78)}.")
     print()
     print(f"Report: {page}")
     print(f"Model:  {model}")
     print("Now your own table:")
     print("  sourcewise audit DATA --label y --source vendor --reference gold -o r.html")
-
-
-def _wrapped(text: str) -> str:
-    import textwrap
-
-    return textwrap.fill(text, 78, initial_indent="  ", subsequent_indent="  ") + "."
 
 
 def _table(digits: VendorDigits) -> str:

@@ -150,6 +150,6 @@ def left_out_columns(fitted: TableModel) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def wrapped(text: str, indent: str = "  ") -> str:
+def wrapped(text: str, indent: str = "  ", width: int = 79) -> str:
     """Fit a sentence into 80 columns."""
-    return textwrap.fill(text, 79, initial_indent=indent, subsequent_indent=indent)
+    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent)

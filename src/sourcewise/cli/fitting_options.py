@@ -177,21 +177,10 @@ class FittingOptions:
 
     def table_request(self) -> TableRequest:
         """Collect what the options say about the table."""
-        return TableRequest(
-            data=self.data,
-            label=self.label,
-            source=self.source,
-            reference=self.reference,
-            reference_file=self.reference_file,
-            features=listed(self.features),
-            drop=listed(self.drop),
-            categories=listed(self.categories),
-            task=self.task.value,
-            min_rows=self.min_rows,
-            text=listed(self.text),
-            dates=self.dates,
-            skip_bad_rows=self.skip_bad_rows,
-        )
+        lists = ("features", "drop", "categories", "text")
+        given = {each.name: getattr(self, each.name) for each in fields(TableRequest)}
+        given |= {name: listed(given[name]) for name in lists}
+        return TableRequest(**given | {"task": self.task.value})
 
     def settings(self) -> Settings:
         """Collect what the options say about fitting."""

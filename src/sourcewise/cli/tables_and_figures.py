@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 from typing import Annotated
 
 from sourcewise.cli import options as o
+from sourcewise.cli.fit import wrapped
 from sourcewise.cli.output import say, write_folder
 from sourcewise.experiments.figures import draw_figures
 from sourcewise.experiments.layout import FORMATS, as_text
@@ -99,7 +99,7 @@ def figures(
         return
     for picture in pictures:
         say(f"{folder / picture.name}.png, .svg")
-        say(textwrap.fill(picture.caption, 78, initial_indent="  ", subsequent_indent="  "))
+        say(wrapped(picture.caption, width=78))
 
 
 def _beside(results: Path, what: str) -> Path:

@@ -17,8 +17,7 @@ from sourcewise.experiments.splits import CORRUPTION, repeat_seed, split_groups
 from sourcewise.experiments.study import PlannedRun, Study, fingerprint
 
 LABEL_CORRUPTIONS = ("label-bias", "shuffled-labels")
-FEATURE_CORRUPTIONS = ("shuffled-features",)
-CORRUPTIONS = (*LABEL_CORRUPTIONS, *FEATURE_CORRUPTIONS, *IMAGE_FILES)
+CORRUPTIONS = (*LABEL_CORRUPTIONS, "shuffled-features", *IMAGE_FILES)
 
 
 def corrupt_groups(

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from sourcewise.experiments.bench import TOL, Bench, Outcome
+from sourcewise.experiments.bench import TOL, Bench
 from sourcewise.experiments.facts import Facts
 from sourcewise.experiments.grid import Key, Only, Task
 from sourcewise.experiments.names import METHODS
@@ -73,7 +73,21 @@ class Study(ABC):
     def run(self, task: Task) -> Iterator[list[Row]]:
         """Compute the runs of a task; yields the rows of one run after the other."""
         for run in self.pools(task):
-            yield self.rows(run.keys, run.bench.run(run.facts), *run.shared)
+            outcomes, own = run.bench.run(run.facts)
+            bills = [(own, 1), *run.shared]
+            spent = {m: sum(costs.get(m, 0.0) / n for costs, n in bills) for m in outcomes}
+            yield [
+                Row(
+                    self.name,
+                    *key,
+                    method,
+                    *outcome,
+                    cpu_seconds=spent[method] / len(run.keys),
+                    seed=repeat_seed(self.seed, key.repeat),
+                )
+                for key in run.keys
+                for method, outcome in outcomes.items()
+            ]
 
     def bench(
         self, X: np.ndarray, y: np.ndarray, own: np.ndarray, test: np.ndarray, repeat: int
@@ -81,32 +95,6 @@ class Study(ABC):
         """Set up the methods: ``own`` are the reference's rows, ``test`` those to test on."""
         seed = repeat_seed(self.seed, repeat)
         return Bench(X[own], y[own], X[test], y[test], seed=seed, methods=self.methods)
-
-    def rows(
-        self,
-        keys: Sequence[Key],
-        found: tuple[dict[str, Outcome], Costs],
-        *shared: tuple[Costs, int],
-    ) -> list[Row]:
-        """Return one run's rows, under each of its keys.
-
-        ``found`` is what `Bench.run` returns; ``shared`` are costs and how many runs share them.
-        """
-        outcomes, own = found
-        bills = [(own, 1), *shared]
-        spent = {m: sum(costs.get(m, 0.0) / n for costs, n in bills) for m in outcomes}
-        return [
-            Row(
-                self.name,
-                *key,
-                method,
-                *(outcome.error, outcome.trade_off, outcome.C),
-                cpu_seconds=spent[method] / len(keys),
-                seed=repeat_seed(self.seed, key.repeat),
-            )
-            for key in keys
-            for method, outcome in outcomes.items()
-        ]
 
 
 def fingerprint(*arrays: np.ndarray) -> str:

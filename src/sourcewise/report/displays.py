@@ -22,12 +22,23 @@ AGREES, DISAGREES, UNSURE, OWN = "#0072B2", "#D55E00", "#999999", "#000000"
 Z = 1.959964
 
 
-def _axes(ax: Any) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(MATPLOTLIB_MISSING.format(how=how_to_install("report"))) from error
-    return plt.subplots(layout="constrained")[1] if ax is None else ax
+class _Display:
+    """What it drew on, and bars or intervals beside names, the first at the top."""
+
+    names: list[Any]
+
+    def _begin(self, ax: Any) -> None:
+        try:
+            import matplotlib.pyplot as plt
+        except ImportError as error:
+            raise ImportError(MATPLOTLIB_MISSING.format(how=how_to_install("report"))) from error
+        self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
+        self.figure_ = self.ax_.figure
+
+    def _name_lines(self, what: str) -> None:
+        self.ax_.set_yticks(range(len(self.names)), [_label(name) for name in self.names])
+        self.ax_.invert_yaxis()
+        self.ax_.set_xlabel(what)
 
 
 def _colours(reasons: list[str]) -> list[str]:
@@ -40,7 +51,7 @@ def _label(name: Any) -> str:
     return cut(one_line(name), 30).replace("$", r"\$")
 
 
-class SourceWeightsDisplay:
+class SourceWeightsDisplay(_Display):
     """A bar for each source's weight.
 
     Parameters
@@ -93,19 +104,16 @@ class SourceWeightsDisplay:
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> SourceWeightsDisplay:
         """Draw on some axes."""
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
+        self._begin(ax)
         where = np.arange(len(self.names))
         self.bars_ = self.ax_.barh(
             where, self.weights, **{"color": _colours(self.reasons), **kwargs}
         )
-        self.ax_.set_yticks(where, [_label(name) for name in self.names])
-        self.ax_.invert_yaxis()
-        self.ax_.set_xlabel("weight")
+        self._name_lines("weight")
         return self
 
 
-class WeightPathDisplay:
+class WeightPathDisplay(_Display):
     """Each source's weight against the trade-off.
 
     Parameters
@@ -174,9 +182,8 @@ class WeightPathDisplay:
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> WeightPathDisplay:
         """Draw on some axes."""
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
-        self.lines_ = []
+        self._begin(ax)
+        self.lines_: list[Any] = []
         for i, (name, colour) in enumerate(zip(self.names, _colours(self.reasons), strict=True)):
             dashes = "--" if colour == DISAGREES else ":" if colour == UNSURE else "-"
             style = {"color": colour, "linestyle": dashes, "label": _label(name), **kwargs}
@@ -191,7 +198,7 @@ class WeightPathDisplay:
         return self
 
 
-class DiscrepancyDisplay:
+class DiscrepancyDisplay(_Display):
     """Each source's discrepancy with its 95 % interval, and the cut-off.
 
     Parameters
@@ -256,8 +263,7 @@ class DiscrepancyDisplay:
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> DiscrepancyDisplay:
         """Draw on some axes."""
-        self.ax_ = _axes(ax)
-        self.figure_ = self.ax_.figure
+        self._begin(ax)
         where = np.arange(len(self.names))
         self.intervals_ = [
             self.ax_.errorbar(
@@ -272,9 +278,7 @@ class DiscrepancyDisplay:
         ]
         if np.isfinite(self.cutoff):
             self.ax_.axvline(self.cutoff, color=UNSURE, linestyle="-.", linewidth=1)
-        self.ax_.set_yticks(where, [_label(name) for name in self.names])
-        self.ax_.invert_yaxis()
-        self.ax_.set_xlabel("discrepancy from the reference")
+        self._name_lines("discrepancy from the reference")
         return self
 
 

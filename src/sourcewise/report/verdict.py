@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from sourcewise.core.discrepancy import Witness
@@ -76,15 +76,7 @@ def _are(which: list[int]) -> str:
 
 def verdict(report: SourceReport) -> Verdict:
     """Group the sources of a report."""
-    groups: dict[str, list[int]] = {
-        "agree": [],
-        "set_aside": [],
-        "doubted": [],
-        "too_small": [],
-        "untold": [],
-        "unused": [],
-        "harmless": [],
-    }
+    groups: dict[str, list[int]] = {each.name: [] for each in fields(Verdict)}
     trace = TRACE * max(
         (row.weight / row.rows for row in report.sources if row.reason == REFERENCE), default=0.0
     )

@@ -150,22 +150,11 @@ class TableModel(BaseEstimator):
             return self.fit_training(read_training(self._request(table, reference_table)))
 
     def _request(self, table: Any, reference_table: Any) -> TableRequest:
-        lists = {
-            name: _listed(getattr(self, name))
-            for name in ("features", "drop", "categories", "text")
-        }
-        return TableRequest(
-            data=table,
-            label=self.label,
-            source=self.source,
-            reference=self.reference,
-            reference_file=reference_table,
-            dates=self.dates,
-            task=self.task,
-            min_rows=self.min_rows,
-            skip_bad_rows=self.skip_bad_rows,
-            **lists,
-        )
+        lists = ("features", "drop", "categories", "text")
+        values = ("label", "source", "reference", "dates", "task", "min_rows", "skip_bad_rows")
+        given = {name: getattr(self, name) for name in values}
+        given |= {name: _listed(getattr(self, name)) for name in lists}
+        return TableRequest(table, reference_file=reference_table, **given)
 
     def fit_training(self, training: TrainingTable) -> TableModel:
         """Fit to a table that has been read."""
