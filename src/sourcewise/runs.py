@@ -71,17 +71,7 @@ def run_left(
     jobs: int = 1,
     n_runs: Callable[[Task], int] = one_run,
 ) -> Progress:
-    """Compute what a sink does not hold yet.
-
-    Parameters
-    ----------
-    function, jobs
-        As for :func:`compute`; the function yields the rows of one run after the other.
-    tasks : iterable
-    sink : Sink
-    n_runs : callable
-        From a task to the number of its runs.
-    """
+    """Compute what a sink does not hold yet; as :func:`compute`, a run's rows after the other's."""
     tasks = list(tasks)
     left = [part for task in tasks if (part := sink.left(task)) is not None]
     total = sum(map(n_runs, tasks))
@@ -100,21 +90,10 @@ def compute(
 ) -> Generator[Rows, None, None]:
     """Apply a function to tasks and give what it yields, in any order.
 
-    Parameters
-    ----------
-    function : callable
-        From a task to the parts of its result. Every worker gets it once, by pickle, with all the
-        data that it carries.
-    tasks : iterable
-        Consumed as they are needed: there may be millions.
-    jobs : int
-        Worker processes; with 1 everything happens in this process, and parts come as they are
-        finished. A worker sends the parts of a task together.
-
-    Raises
-    ------
-    WorkerGone
-        If a worker was killed.
+    Every worker gets the function once, by pickle, with all the data that it carries. Tasks are
+    consumed as they are needed: there may be millions. With one job everything happens in this
+    process, and parts come as they are finished; a worker sends the parts of a task together. If
+    one was killed, `WorkerGone` says so.
     """
     tasks = iter(tasks)
     first = list(itertools.islice(tasks, 2))

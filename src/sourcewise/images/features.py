@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -98,11 +97,11 @@ OTHER_SETTINGS = (
 NOT_RECORD = "{path} does not say how the features beside it were made; remove the folder."
 
 
-@dataclass(frozen=True)
 class Shards:
     """Features of `SHARD_ROWS` pictures a file, each written whole or not at all."""
 
-    folder: Path
+    def __init__(self, folder: Path):
+        self.folder = folder
 
     @classmethod
     def open(cls, folder: Path, made_by: dict[str, str]) -> Shards:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -53,27 +53,15 @@ class SkippedRows:
         return f"{self.source}: {rows} left out, with {self.why}{where}"
 
 
-@dataclass
 class BadRows:
-    """Collects bad rows; a row that is bad twice counts for the first reason.
+    """Collects bad rows; a row that is bad twice counts for the first reason."""
 
-    Parameters
-    ----------
-    codes : int array
-        Position of each row's source among the names; -1 for rows without one.
-    unreadable : int
-        Lines that never became rows.
-    """
-
-    codes: np.ndarray
-    unreadable: int = 0
-    reason: np.ndarray = field(init=False)
-    reasons: list[str] = field(default_factory=list)
-    examples: dict[tuple[int, int], Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Begin without any."""
-        self.reason = np.full(len(self.codes), -1, dtype=np.intp)
+    def __init__(self, codes: np.ndarray, unreadable: int = 0):
+        self.codes = codes  # position of each row's source among the names; -1 for none
+        self.unreadable = unreadable  # lines that never became rows
+        self.reason = np.full(len(codes), -1, dtype=np.intp)
+        self.reasons: list[str] = []
+        self.examples: dict[tuple[int, int], Any] = {}
 
     def add(self, bad: np.ndarray, why: str, values: Any = None) -> None:
         """Note which rows are bad; of ``values``, the first of each source is quoted."""

@@ -52,22 +52,13 @@ SMALL = 200_000_000
 
 
 class Table:
-    """Named columns that can be read a batch of rows at a time, as often as needed.
-
-    Attributes
-    ----------
-    path : Path
-    schema : pyarrow.Schema
-    n_rows : int
-    unreadable : int
-        Lines that were skipped because they have too few or too many cells.
-    """
+    """Named columns that can be read a batch of rows at a time, as often as needed."""
 
     def __init__(self, path: Path | str, schema: Any, n_rows: int):
         self.path = path
         self.schema = schema
         self.n_rows = n_rows
-        self.unreadable = 0
+        self.unreadable = 0  # lines that were skipped: too few or too many cells
         twice = [name for name, times in Counter(schema.names).items() if times > 1]
         if twice:
             raise ValueError(COLUMN_TWICE.format(path=path, name=twice[0]))
