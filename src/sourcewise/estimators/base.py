@@ -356,16 +356,17 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
     def report(self) -> SourceReport:
         """Per source: weight, discrepancy, standard error, p-value, rows and a reason in words."""
         check_is_fitted(self)
+        parameters = {name: repr(value) for name, value in self.get_params(False).items()}
+        if self.scaling_:
+            parameters["scaling"] = f"{self.scaling!r}, which came to {self.scaling_!r}"
         return SourceReport.from_results(
             names=self.sources_.tolist(),
             weights=self.source_weights_,
             discrepancies=self.discrepancy_result_,
             rows=self.source_rows_,
             reference=self.reference_index_,
-            reference_gain=self._measured.reference_gain,
-            expected_errors=self._expected_errors(),
             trade_off=self.trade_off_,
-            cutoff=self.cutoff_,
+            **self._scale(),
             shares=self.selection_.used,
             scaling=self.scaling_,
             copies=self.copies_,
@@ -376,15 +377,9 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
                 witnesses=self.discrepancy_result_.witnesses,
                 adequacy=self.reference_adequacy(),
                 bound=self._reported_bound(),
-                parameters=self._parameters_in_words(),
+                parameters=parameters,
             ),
         )
-
-    def _parameters_in_words(self) -> dict[str, str]:
-        words = {name: repr(value) for name, value in self.get_params(False).items()}
-        if self.scaling_:
-            words["scaling"] = f"{self.scaling!r}, which came to {self.scaling_!r}"
-        return words
 
     def _notes(self) -> list[str]:
         """Return what the report says beside the table."""
@@ -416,14 +411,18 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if training is None or len(self.sources_) < 2 or self.protocol == "paper":
             return Seen()
         pool = self._kept_pool(training) if pool is None else pool
-        parts = self._class_powers(pool)
+        parts, test = [], self._measured.label_test
+        if test is not None and pool.n_classes:
+            size = float(np.median(pool.untrusted_sizes))
+            parts = class_powers(test, pool.reference.y, self.classes_.tolist(), size)
         linear = pool if pool.family.linear else pool.linear
         if training.elsewhere or linear is None:
             return Seen((), tuple(parts))
         setting = training.setting
         if pool.discrepancy in LINEAR:
             setting = choose_local_setting(linear)
-        quiet = [i for i, reason in enumerate(self._reasons()) if reason not in (REFERENCE, *FOUND)]
+        found = reasons(self.discrepancy_result_, self.reference_index_, **self._scale())
+        quiet = [i for i, reason in enumerate(found) if reason not in (REFERENCE, *FOUND)]
         with one_blas_thread():
             look = look_closer(linear, setting, quiet, self.strict)
         words = getattr(self, "_column_words", None) or self._columns
@@ -435,29 +434,18 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         said = closer_notes(look, names, words, numbers=self._kind.numbers)
         return Seen(tuple(said), tuple(parts))
 
-    def _class_powers(self, pool: Pool) -> list[PartPower]:
-        if self._measured.label_test is None or not pool.n_classes:
-            return []
-        size = float(np.median(np.delete(self.source_sizes_, self.reference_index_)))
-        return class_powers(
-            self._measured.label_test, pool.reference.y, self.classes_.tolist(), size
-        )
+    def _scale(self) -> dict[str, Any]:
+        """Return what discrepancies are compared with, by the report's names.
 
-    def _reasons(self) -> list[str]:
-        """Return the reason in words of each source's weight."""
-        return reasons(
-            self.discrepancy_result_,
-            self.reference_index_,
-            self._measured.reference_gain,
-            self._expected_errors(),
-            self.cutoff_,
-        )
-
-    def _expected_errors(self) -> np.ndarray:
-        """Return the standard errors that rows like the reference's would have."""
+        Expected errors are the standard errors that rows like the reference's would have.
+        """
         own = self.source_sizes_[self.reference_index_]
         variances = self._measured.reference_variance * (1.0 / self.source_sizes_ + 1.0 / own)
-        return np.asarray(np.sqrt(variances))
+        return {
+            "reference_gain": self._measured.reference_gain,
+            "expected_errors": np.sqrt(variances),
+            "cutoff": self.cutoff_,
+        }
 
     def _reported_bound(self) -> GeneralizationBound:
         """Bound with the complexity of linear classifiers; 0 where that of the class is unknown."""

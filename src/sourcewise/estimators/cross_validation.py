@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,27 +12,6 @@ from sourcewise.core.family import WeightedProblems, kept_shares
 from sourcewise.core.source_weights import CutoffWeights, cutoff_and_scale
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.pool import Pool
-
-Fit = Callable[[WeightedProblems], Any]
-
-
-@dataclass(frozen=True)
-class Judged:
-    """Models under all settings, problem by problem, and what they lose on the reference.
-
-    ``losses`` has the shape (n_problems, n_settings, n_rows).
-    """
-
-    models: Any
-    losses: np.ndarray
-
-
-def fit_and_judge(pool: Pool, problems: WeightedProblems, fit: Fit) -> Judged:
-    """Fit weightings under all settings, and judge them on all reference rows."""
-    reference = pool.reference
-    models = fit(problems)
-    losses = np.asarray(pool.selection_loss(pool.family.predict(models, reference.X), reference.y))
-    return Judged(models, losses.reshape(len(problems), len(pool.family.settings), -1))
 
 
 def candidates(

@@ -118,22 +118,15 @@ class HeldOutGrid:
 
     def held_out_rows(self, pairs: list[tuple[int, int]], size: float) -> HeldOutRows:
         """Scores of some pairs of trade-off and setting on every fold."""
-        pool, choices = self.pool, self.pool.choices
+        reference = self.pool.reference
         parts = [
             np.stack([self.scores[int(which[i]), k] for i, k in pairs], axis=-1)
             for which in self.which
         ]
         rows = np.concatenate(self.rows)
-        return HeldOutRows(
-            np.concatenate(parts).astype(np.float64),
-            pool.reference.y[rows],
-            pool.reference.shares[rows] / len(pool.folds.folds),
-            size,
-            pool.n_classes,
-            pool.scale,
-            choices.clip,
-            choices.least_probability,
-        )
+        scores = np.concatenate(parts).astype(np.float64)
+        shares = reference.shares[rows] / len(self.pool.folds.folds)
+        return self.pool.held_out_rows(scores, reference.y[rows], shares, size)
 
 
 def likelihood_size(pool: Pool, losses: np.ndarray) -> float:

@@ -144,7 +144,7 @@ class HeldOut:
 
     def _rows(self) -> HeldOutRows:
         """Scores of all members on rows that all have been asked for."""
-        pool, reference, choices = self.pool, self.pool.reference, self.pool.choices
+        pool, reference = self.pool, self.pool.reference
         scores = np.stack([self._scores(name) for name in self.predicted], axis=-1)
         rows = np.flatnonzero(~np.isnan(scores).any(axis=(1, 2)))
         scores, y, shares = scores[rows], reference.y[rows], reference.shares[rows]
@@ -152,16 +152,7 @@ class HeldOut:
         if not pool.n_classes:
             losses = pool.bounded_loss(scores[:, 0].T, y)
             size *= normality(losses[np.argmin(losses @ shares)], shares)
-        return HeldOutRows(
-            scores,
-            y,
-            shares,
-            size,
-            pool.n_classes,
-            pool.scale,
-            choices.clip,
-            choices.least_probability,
-        )
+        return pool.held_out_rows(scores, y, shares, size)
 
     def _scores(self, name: str) -> np.ndarray:
         """Log-odds (n_rows, n_outputs), or predictions (n_rows, 1)."""

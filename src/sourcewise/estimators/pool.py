@@ -17,6 +17,7 @@ from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
 from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
+from sourcewise.core.mixture import HeldOutRows
 from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.copies import Copies
@@ -145,6 +146,13 @@ class Pool:
         if self.choices.zero_one or self.family.names_only:
             return zero_one_loss
         return partial(log_loss, least=self.choices.least_probability)
+
+    def held_out_rows(
+        self, scores: np.ndarray, y: np.ndarray, shares: np.ndarray, size: float
+    ) -> HeldOutRows:
+        """Put together what models say of rows that they have not seen."""
+        how = self.choices.clip, self.choices.least_probability
+        return HeldOutRows(scores, y, shares, size, self.n_classes, self.scale, *how)
 
     def survey(
         self,

@@ -38,6 +38,7 @@ from sourcewise.estimators.wrapped import EstimatorFamily
 
 JUDGED_TOL = 1e-3  # likelihoods are compared to a whole unit
 
+NO_COPIES = Copies()
 # Sources and reference, of grouped rows and the untrusted sources' names.
 Place = Callable[[SourceData, list[Any]], tuple[Engine, ReferenceRows]]
 Both = tuple[Engine, ReferenceRows]
@@ -47,21 +48,14 @@ Both = tuple[Engine, ReferenceRows]
 class Options:
     """What an estimator's parameters amount to, once it has seen the reference's targets.
 
+    Those that are not described here have their parameters' names.
+
     Attributes
     ----------
-    reference : hashable
     task : Task
     seed : int
     choices : Choices
         All that there is no parameter for.
-    discrepancy : str
-    cv : int
-    scaling : {"auto", "standard", "keep"}
-    trade_off : "cv", "theory" or float
-    estimator : scikit-learn estimator, optional
-        None is the default learner, which wants numbers.
-    via : {"weights", "resample"}
-    n_jobs : int, optional
     columns : sequence of str, optional
         Names of the features, for messages.
     """
@@ -123,7 +117,7 @@ def prepare(
     options: Options,
     place: Place = in_memory,
     *,
-    copies: Copies | None = None,
+    copies: Copies = NO_COPIES,
     known: FeatureMap | None = None,
 ) -> Pool:
     """Put rows into a pool.
@@ -179,8 +173,9 @@ def prepare(
             pool = make_pool(*both, position, names, options, None, family)
             filled, numbers = as_numbers(rows, names, position, options)
             if numbers is not None:
-                pool = replace(pool, linear=replace(of_numbers(numbers), filled=filled))
-    return replace(pool, rows=rows, copies=copies or Copies())
+                linear = replace(of_numbers(numbers), filled=filled, copies=copies)
+                pool = replace(pool, linear=linear)
+    return replace(pool, rows=rows, copies=copies)
 
 
 def as_numbers(

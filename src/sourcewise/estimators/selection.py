@@ -16,7 +16,6 @@ from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import (
     average_held_out,
     candidates,
-    fit_and_judge,
 )
 from sourcewise.estimators.held_out_grid import (
     HeldOutGrid,
@@ -200,8 +199,11 @@ def _select_best(pool: Pool, measured: Measured, trade_offs: np.ndarray) -> Sele
     settings, held_out = pool.family.settings, pool.folds.held_out
     problems, same = candidates(pool, measured, trade_offs)
     on_fit = counter("selection", len(problems))
-    grid = fit_and_judge(pool, problems, lambda p: pool.family.fit_grid(p, settings, on_fit))
-    losses = average_held_out(grid.losses[same].reshape(len(held_out), len(trade_offs), -1), pool)
+    predicted = pool.family.predict(
+        pool.family.fit_grid(problems, settings, on_fit), pool.reference.X
+    )
+    losses = np.asarray(pool.selection_loss(predicted, pool.reference.y))
+    losses = average_held_out(losses[same].reshape(len(held_out), len(trade_offs), -1), pool)
     losses = (losses @ pool.reference.shares)[:, None]
     shares = np.zeros(losses.shape)
     shares[_lowest(losses)] = 1.0
