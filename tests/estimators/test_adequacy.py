@@ -9,7 +9,8 @@ from sourcewise import SourceWeightedClassifier
 from sourcewise.core import choices
 from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.region_power import detectable_in_regions
-from sourcewise.estimators.adequacy import class_powers, powers_in_words, reference_adequacy
+from sourcewise.estimators.adequacy import class_powers, reference_adequacy
+from sourcewise.report.adequacy import powers_in_words
 
 
 @pytest.fixture(autouse=True)
