@@ -19,9 +19,9 @@ import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from sourcewise.core.copies import Copies
 from sourcewise.core.discrepancy.methods import DISCREPANCIES, LINEAR_PART, OWN_PART
 from sourcewise.estimators.closer_look import Seen
-from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.rows import FilledRows
 from sourcewise.state import is_ours

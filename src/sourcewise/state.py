@@ -12,13 +12,13 @@ from typing import Any
 
 from sklearn.base import BaseEstimator, clone
 
+from sourcewise.core.copies import Copies
 from sourcewise.core.discrepancy.methods import Measured
 from sourcewise.core.discrepancy.power import LabelTest
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.estimators.adequacy import PartPower
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
 from sourcewise.estimators.closer_look import Seen
-from sourcewise.estimators.copies import Copies
 from sourcewise.estimators.fitting import ToldSources
 from sourcewise.estimators.pool import Training
 from sourcewise.estimators.rows import FilledRows, Rows

@@ -12,8 +12,7 @@ from sources_elsewhere import Elsewhere
 
 import sourcewise as sw
 from sourcewise.core.choices import DEFAULT, PAPER
-from sourcewise.core.copies import NO_NUMBERS, NOT_HERE, TWINS, keep_one, more_than_chance
-from sourcewise.estimators.copies import CopyRule
+from sourcewise.core.copies import NO_NUMBERS, NOT_HERE, TWINS, CopyRule, keep_one, more_than_chance
 from sourcewise.report import notes
 
 SIZES = (40, 30, 25, 20)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from sourcewise.estimators.feature_map import linear_scores, rows_with_constant
+from sourcewise.core.feature_map import linear_scores, rows_with_constant
 
 
 @pytest.mark.parametrize("around", [0.0, 3.0])  # where it is not zero, zeros are cut off too

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sourcewise.core.choices import DEFAULT
-from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.core.feature_map import FeatureMap
 
 
 def test_proportions_of_like_features_are_kept():

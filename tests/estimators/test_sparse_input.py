@@ -14,9 +14,9 @@ import sourcewise as sw
 from sourcewise import columns, validation
 from sourcewise.core import choices, linear, ridge
 from sourcewise.core.discrepancy import permutation
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.engines import memory
 from sourcewise.estimators import prepare
-from sourcewise.estimators.feature_map import FeatureMap
 
 
 @pytest.fixture(autouse=True)

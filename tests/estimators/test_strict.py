@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 import sourcewise as sw
 from sourcewise import validation
 from sourcewise.core.choices import DEFAULT, PAPER, STRICT
-from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.core.feature_map import FeatureMap
 
 SIZES = (80, 60, 50, 40, 900)
 

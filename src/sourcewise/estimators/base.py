@@ -14,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from sourcewise import columns, validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
+from sourcewise.core.copies import Copies
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.engine import SourcesChanged, SourcesElsewhere, TrustedRows
+from sourcewise.core.feature_map import rows_with_constant
 from sourcewise.estimators.adequacy import (
     PartPower,
     ReferenceAdequacy,
@@ -25,8 +27,6 @@ from sourcewise.estimators.adequacy import (
 )
 from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor, Member
 from sourcewise.estimators.closer_look import Seen, look_closer
-from sourcewise.estimators.copies import Copies
-from sourcewise.estimators.feature_map import rows_with_constant
 from sourcewise.estimators.input import (
     SourceInput,
     forget_fit,

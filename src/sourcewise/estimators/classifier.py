@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from sourcewise import validation
+from sourcewise.core.feature_map import linear_scores
 from sourcewise.core.logistic import probabilities
 from sourcewise.estimators.base import SourceWeightedBase
-from sourcewise.estimators.feature_map import linear_scores
 
 
 def _has_probabilities(model: Any) -> bool:

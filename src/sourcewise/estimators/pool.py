@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.choices import Choices
+from sourcewise.core.copies import Copies
 from sourcewise.core.data import ReferenceRows, SourceData
 from sourcewise.core.discrepancy.findings import OnAnswer
 from sourcewise.core.discrepancy.methods import LINEAR, Measured, Survey
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
 from sourcewise.core.mixture import HeldOutRows
 from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.copies import Copies
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.rows import FilledRows, Rows
 
 N_PERMUTATIONS = 199

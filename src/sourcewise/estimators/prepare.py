@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 
 from sourcewise import validation
 from sourcewise.core.choices import Choices
@@ -14,6 +15,8 @@ from sourcewise.core.copies import (
     NO_NUMBERS,
     NOT_HERE,
     TWINS,
+    Copies,
+    CopyRule,
     keep_one,
     more_than_chance,
     relabelled,
@@ -23,11 +26,10 @@ from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds, SingleFolds
 from sourcewise.core.engine import Engine, OpenSources
 from sourcewise.core.family import Family
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.core.losses import spread
 from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.copies import Copies, CopyRule, numbers_or_none
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.estimators.rows import FilledRows, Rows
@@ -78,11 +80,11 @@ class Options:
 
 
 def leave_out_copies(rows: Rows, names: list[Any], options: Options) -> tuple[Rows, Copies]:
-    """Drop rows that repeat trusted ones, and count them; see `copies`."""
+    """Drop rows that repeat trusted ones, and count them; see `core/copies.py`."""
     trusted = rows.codes == validation.check_reference(names, options.reference)
     if not options.choices.without_copies or trusted.all():
         return rows, Copies()
-    X = rows.X if options.estimator is None else numbers_or_none(rows.X)
+    X = rows.X if options.estimator is None else _numbers_or_none(rows.X)
     if X is None:
         return rows, Copies(unsought=NO_NUMBERS)
     validation.check_reference_magnitude(X[trusted], options.reference, options.columns)
@@ -101,6 +103,14 @@ def leave_out_copies(rows: Rows, names: list[Any], options: Options) -> tuple[Ro
         labels[~many, :2] = 0.0
     kept = rows.take(np.flatnonzero(~copied)) if copied.any() else rows
     return kept, Copies(counts, rule.usual, labels=labels)
+
+
+def _numbers_or_none(X: Any) -> Any:
+    """Return rows as numbers, or None where they are something else: text has no distances."""
+    try:
+        return check_array(X, accept_sparse="csr", dtype=(np.float64, np.float32))
+    except (TypeError, ValueError):
+        return None
 
 
 # -- rows in memory --------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from sourcewise.core.feature_map import linear_scores
 from sourcewise.estimators.base import SourceWeightedBase
-from sourcewise.estimators.feature_map import linear_scores
 from sourcewise.estimators.task import Numbers
 
 

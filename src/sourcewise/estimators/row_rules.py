@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from sourcewise import validation
-from sourcewise.core.copies import keep_one
+from sourcewise.core.copies import CopyRule, keep_one
 from sourcewise.core.data import ReferenceRows, SourceData, group_rows
-from sourcewise.estimators.copies import CopyRule
-from sourcewise.estimators.feature_map import FeatureMap
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.estimators.rows import Rows
 
 

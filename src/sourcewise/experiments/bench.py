@@ -19,8 +19,8 @@ from sourcewise.core.discrepancy import combined
 from sourcewise.core.discrepancy.findings import Findings, concat_findings, gather
 from sourcewise.core.discrepancy.methods import DISCREPANCIES, Survey
 from sourcewise.core.discrepancy.plug_in import plug_in_question
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.core.robust import THRESHOLD
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import choose_local_setting, select

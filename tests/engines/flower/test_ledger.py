@@ -13,11 +13,11 @@ from flwr.app import ConfigRecord, RecordDict
 from made_up_sites import classifier, federated, rows, sites_of
 from pyarrow import parquet
 
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.engines.flower import LocalCarrier, Policy, Site, read_site_file, wire
 from sourcewise.engines.flower.client import SETUP, without_small_groups
 from sourcewise.engines.flower.ledger import CannotWrite, Ledger
 from sourcewise.engines.flower.setup import Setup, TableRules
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.tables.rules import ColumnRule
 

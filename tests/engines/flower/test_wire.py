@@ -7,13 +7,13 @@ import pytest
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from sourcewise.core.discrepancy.local_exchange import answer_local
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import BoundedLoss
 from sourcewise.engines.flower import wire
 from sourcewise.engines.flower.guards import check_ranges, into_range
 from sourcewise.engines.flower.questions import LEARNERS, QUESTIONS, answer_derivatives
 from sourcewise.engines.flower.setup import SETUP_CLASSES, Setup, TableRules
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.tables.preprocessing import ColumnRule
 

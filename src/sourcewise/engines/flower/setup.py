@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.data import SourceData
+from sourcewise.core.feature_map import FeatureMap
 from sourcewise.engines.flower.policy import SiteFile
-from sourcewise.estimators.feature_map import FeatureMap
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.tables.preprocessing import MAX_LEVELS, TablePreprocessor
 from sourcewise.tables.reading import Table, open_table
