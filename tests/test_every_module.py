@@ -25,7 +25,6 @@ THROUGH_CALLERS = {
     "estimators.members": "estimators/test_members.py",
     "estimators.pool": "estimators/test_classifier.py",
     "estimators.task": "estimators/test_regressor.py",
-    "estimators.threads": "estimators/test_threads.py",
     "loaded": "test_crafted_models.py",
 }
 

@@ -187,7 +187,7 @@ def _check_attributes(model: Any) -> None:
         require(copies.labels.shape == (sizes["n"], 3) and copies.labels.dtype.kind == "f")
         require(np.isfinite(copies.labels[:, :2]).all())
     require(isinstance(getattr(model, "_seen", Seen()), Seen))
-    require(all(isinstance(text, str) for text in getattr(model, "_column_words", ())))
+    require(all(isinstance(text, str) for text in getattr(model, "_column_words", None) or ()))
     _check_weights(model)
     names = getattr(model, "feature_names_in_", ())
     require(all(isinstance(name, str) for name in names))

@@ -20,7 +20,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from sourcewise.estimators.threads import one_blas_thread
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.progress import report_progress
 
 Task = TypeVar("Task")

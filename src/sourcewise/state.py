@@ -127,7 +127,7 @@ class Portable:
             for name, value in attributes.items()
             if (new := self(self._own(name, value) if is_ours(model) else value)) is not value
         }
-        if is_ours(model) and getattr(model, "_seen", ()) is None:  # as long as the rows are there
+        if is_ours(model) and vars(model).get("_seen", ()) is None:  # as long as the rows are there
             changed["_seen"] = self(model._looked_closer())
         if not changed and len(attributes) == len(vars(model)):
             return model

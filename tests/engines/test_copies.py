@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse
 from benchmarks.hostile.problems import PROBLEMS, draw
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sources_elsewhere import Elsewhere
 
@@ -350,3 +351,15 @@ def test_hardly_a_clean_row_is_taken_for_a_copy_or_a_mixture(problem):
             for part in one.sources
         ]
         assert np.mean(taken) < 0.002
+
+
+def test_after_copies_were_counted_a_source_with_gaps_can_be_added():
+    X, y, s = data()
+    learner = HistGradientBoostingClassifier(max_iter=2)
+    found = model(estimator=learner, trade_off=1.0).fit(X, y, sources=s)
+    assert found.copies_.tolist() == [0, 0, 0, 0]
+    more = X[-20:].copy()
+    more[::3, 2] = np.nan
+    found.add_source(more, y[-20:], "gaps")
+    assert found.copies_ is None
+    assert notes.NOT_SOUGHT.format(why=notes.WHY[NO_NUMBERS]) in found.report().notes

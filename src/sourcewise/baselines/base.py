@@ -17,8 +17,8 @@ from sourcewise.baselines.shared_fits import SharedFits, Trained
 from sourcewise.core.choices import Choices
 from sourcewise.core.logistic import probabilities
 from sourcewise.core.sparse_rows import SparseRows
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.estimators.input import SourceInput, forget_fit, unchanged_on_failure
-from sourcewise.estimators.threads import one_blas_thread
 
 SPARSE_REFUSED = (
     "{method} does not take a sparse X{some}, which it would have to make dense; pass X.toarray() "

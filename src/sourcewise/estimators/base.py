@@ -19,6 +19,7 @@ from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.methods import LINEAR
 from sourcewise.core.engine import SourcesChanged, SourcesElsewhere, TrustedRows
 from sourcewise.core.feature_map import rows_with_constant
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.estimators.adequacy import (
     PartPower,
     ReferenceAdequacy,
@@ -38,7 +39,6 @@ from sourcewise.estimators.prepare import learn_rules, leave_out_copies, prepare
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.selection import choose_local_setting
 from sourcewise.estimators.task import Classes
-from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars
 from sourcewise.report.notes import (
@@ -86,8 +86,10 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self.strict = strict
         self.verbose = verbose
 
-    _seen: Seen | None
-    _training: Training | None
+    _training: Training | None = None
+    _seen: Seen | None = None
+    _told_by_sources_: tuple[str, ...] = ()
+    _column_words: list[str] | None = None
 
     # -- fitting -----------------------------------------------------------------------------
 
@@ -182,10 +184,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         -------
         self
         """
-        check_is_fitted(self)
-        training: Training | None = getattr(self, "_training", None)
-        if training is None:
-            raise ValueError(validation.NO_DATA_KEPT)
+        training = self._kept(validation.NO_DATA_KEPT)
         if isinstance(training.rows, Pool):
             raise ValueError(validation.NO_ADDING_ELSEWHERE)
         names = self.sources_.tolist()
@@ -229,10 +228,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         -------
         model : fitted estimator
         """
-        check_is_fitted(self)
-        training: Training | None = getattr(self, "_training", None)
-        if training is None:
-            raise ValueError(validation.NO_DATA_FOR_TRADE_OFF)
+        training = self._kept(validation.NO_DATA_FOR_TRADE_OFF)
         validation.check_trade_off(trade_off)
         model = copy.copy(self)
         model.trade_off = float(trade_off)
@@ -241,6 +237,13 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if model._training is not None:
             model._training.keep(pool)
         return model
+
+    def _kept(self, otherwise: str) -> Training:
+        """Return what an earlier fit has kept."""
+        check_is_fitted(self)
+        if self._training is None:
+            raise ValueError(otherwise)
+        return self._training
 
     def _kept_pool(self, training: Training) -> Pool:
         """Return the pool of an earlier fit, which is made again once."""
@@ -318,14 +321,12 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         The permutations behind the p-values of "plug-in" and "cross-fit" are drawn on first access.
         """
         check_is_fitted(self)
-        training: Training | None = getattr(self, "_training", None)
+        training, found = self._training, self._measured
         # Of rows that are elsewhere they have been drawn at once, or cannot be.
-        waiting = training is not None and not training.elsewhere
-        if training is not None and waiting and np.isnan(self._measured.result.p_values).any():
-            pool = self._kept_pool(training)
+        if training and not training.elsewhere and np.isnan(found.result.p_values).any():
             with one_blas_thread():
-                again, *_ = measure_sources(pool)
-            self._measured = replace(self._measured, result=again.result)
+                again, *_ = measure_sources(self._kept_pool(training))
+            self._measured = replace(found, result=again.result)
         return self._measured.result.with_reference(self.reference_index_)
 
     def row_weights(self, sources: Any) -> np.ndarray:
@@ -397,7 +398,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             int(self.source_rows_[self.reference_index_]),
             self._copies.labels,
         )
-        return [*notes, *self._look_closer().said, *getattr(self, "_told_by_sources_", ())]
+        return [*notes, *self._look_closer().said, *self._told_by_sources_]
 
     def _look_closer(self, pool: Pool | None = None) -> Seen:
         """Say what a closer look at the rows shows, while they are here; once for a fit."""
@@ -407,7 +408,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
 
     def _looked_closer(self, pool: Pool | None = None) -> Seen:
         """Do it."""
-        training: Training | None = getattr(self, "_training", None)
+        training = self._training
         if training is None or len(self.sources_) < 2 or self.protocol == "paper":
             return Seen()
         pool = self._kept_pool(training) if pool is None else pool
@@ -425,7 +426,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         quiet = [i for i, reason in enumerate(found) if reason not in (REFERENCE, *FOUND)]
         with one_blas_thread():
             look = look_closer(linear, setting, quiet, self.strict)
-        words = getattr(self, "_column_words", None) or self._columns
+        words = self._column_words or self._columns
         parts += [
             PartPower("region", in_columns(where, words), rows, share)
             for rows, share, where in look.power

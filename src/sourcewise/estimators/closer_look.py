@@ -222,10 +222,8 @@ class Regions:
         """Regions with too few trusted rows, for these sources."""
         if not len(sources):
             return []
-        n = len(self.columns)
-        counts = np.array([np.bincount(self.others[of_row == i], minlength=n) for i in sources])
+        own, counts = self._counts(of_row, sources)
         shares = np.mean(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1), axis=0)
-        own = np.bincount(self.own, minlength=n)
         few = unchecked_regions(shares, own, LEAST_ROWS, CLEAR)
         return [(float(shares[r]), int(own[r]), self.columns[r]) for r in few]
 
@@ -239,12 +237,16 @@ class Regions:
         seed: int,
     ) -> list[tuple[int, float, tuple[tuple[int, bool], ...]]]:
         """Which share of wrong labels is found in each region, in a typical source."""
-        n = len(self.columns)
-        counts = np.array([np.bincount(self.others[of_row == i], minlength=n) for i in sources])
+        own, counts = self._counts(of_row, sources)
         typical = np.median(counts, axis=0).astype(np.intp)
         shares = detectable_in_regions(right, wrong, self.own, typical, level / len(sources), seed)
-        own = np.bincount(self.own, minlength=n)
-        return [(int(own[r]), float(shares[r]), self.columns[r]) for r in range(n)]
+        return [(int(own[r]), float(shares[r]), self.columns[r]) for r in range(len(own))]
+
+    def _counts(self, of_row: np.ndarray, sources: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Trusted rows in each region, and those of each source."""
+        n = len(self.columns)
+        counts = [np.bincount(self.others[of_row == i], minlength=n) for i in sources]
+        return np.bincount(self.own, minlength=n), np.array(counts)
 
 
 def _suspicions(

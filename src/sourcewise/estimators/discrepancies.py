@@ -10,11 +10,11 @@ from sklearn.utils.multiclass import type_of_target
 
 from sourcewise import validation
 from sourcewise.core.discrepancy import Witness
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.estimators.base import SourceWeightedBase
 from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.method import measure_sources
 from sourcewise.estimators.regressor import SourceWeightedRegressor
-from sourcewise.estimators.threads import one_blas_thread
 
 
 @dataclass(frozen=True)

@@ -24,13 +24,13 @@ from sourcewise.core.mixture import (
     HeldOutRows,
     mixture_shares,
 )
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.estimators.averaged import log_odds, with_doubt
 from sourcewise.estimators.cross_validation import candidates
 from sourcewise.estimators.fitting import aims_as_default, told_columns
 from sourcewise.estimators.held_out_grid import normality, without_small
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import Selection, held_out_scores, select_pairs
-from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily, Job
 from sourcewise.progress import counter
 

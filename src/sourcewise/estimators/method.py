@@ -9,13 +9,13 @@ import numpy as np
 
 from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
 from sourcewise.core.mixture import DEFAULT_LEARNER
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
 from sourcewise.estimators.members import choose_members, most_fits
 from sourcewise.estimators.pool import Pool, Training
 from sourcewise.estimators.prepare import Options
 from sourcewise.estimators.selection import Selection, choose_local_setting, select
-from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import counter, report_progress
 

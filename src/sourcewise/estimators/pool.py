@@ -43,8 +43,6 @@ class Pool:
         Of all sources, in order.
     features : FeatureMap, optional
         How the default learner's features come from the input.
-    numbers : tuple of Engine and ReferenceRows, optional
-        The same rows as numbers with a constant column, for the linear discrepancies.
     seed : int
     choices : Choices
     discrepancy : str
@@ -68,7 +66,6 @@ class Pool:
     position: int
     names: list[Any]
     features: FeatureMap | None
-    numbers: tuple[Engine, ReferenceRows] | None
     seed: int
     choices: Choices
     discrepancy: str
@@ -185,7 +182,7 @@ class Pool:
             loss=self.bounded_loss,
             seed=self.seed,
             choices=self.choices,
-            numbers=self.numbers,
+            numbers=(self.sources, self.reference) if self.discrepancy in LINEAR else None,
             n_permutations=N_PERMUTATIONS if permute else 0,
             with_folds=with_folds,
             on_answer=on_answer,

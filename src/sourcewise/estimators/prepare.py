@@ -29,13 +29,13 @@ from sourcewise.core.family import Family
 from sourcewise.core.feature_map import FeatureMap
 from sourcewise.core.losses import spread
 from sourcewise.core.sparse_span import MOST_ROWS
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.estimators.rows import FilledRows, Rows
 from sourcewise.estimators.selection import setting_evidence
 from sourcewise.estimators.task import Task
-from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 JUDGED_TOL = 1e-3  # likelihoods are compared to a whole unit
@@ -216,7 +216,7 @@ def make_pool(
 ) -> Pool:
     """Put together what fitting needs; the family is by default that of our own learners."""
     how, own_folds = options.choices, ReferenceFolds
-    n_repeats, linear = how.n_repeats, family is None and options.discrepancy in LINEAR
+    n_repeats = how.n_repeats
     if family is not None:
         n_repeats = 1
         # The models of all pairs of folds are worth their while where they are cheap.
@@ -227,7 +227,6 @@ def make_pool(
         position=position,
         names=names,
         features=features,
-        numbers=(sources, reference) if linear else None,
         seed=options.seed,
         choices=how,
         discrepancy=options.discrepancy,

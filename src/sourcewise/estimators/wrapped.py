@@ -127,12 +127,12 @@ class EstimatorFamily:
 
     def fit(self, X: Any, y: Any, row_weights: Any, settings: Any) -> list[Any]:
         """Fit one clone for each column of weights; rows of weight zero are left out."""
-        return self._run((X[:, 0], y, column) for column in row_weights.T)
+        return self.fit_all(Job(X[:, 0], y, column) for column in row_weights.T)
 
     def fit_folds(self, runs: SourceRuns, fold: Any, n_folds: Any, setting: float) -> list[Any]:
         """Fit, for every source, one clone without each fold."""
-        return self._run(
-            (runs.X[rows, 0], runs.y[rows], np.where(fold[rows] == f, 0.0, runs.weights[rows]))
+        return self.fit_all(
+            Job(runs.X[rows, 0], runs.y[rows], np.where(fold[rows] == f, 0.0, runs.weights[rows]))
             for rows, k in zip(map(runs.rows, range(len(n_folds))), n_folds, strict=True)
             for f in range(k)
         )
@@ -146,10 +146,8 @@ class EstimatorFamily:
         """Fit all weightings; there is one setting, the estimator as it is."""
         sources: Any = problems.sources  # an estimator of the user's own needs rows in memory
         data = sources.data
-        return self._run(
-            ((data.X[:, 0], data.y, problems.row_weights(data, p)) for p in range(len(problems))),
-            on_fit,
-        )
+        weightings = (problems.row_weights(data, p) for p in range(len(problems)))
+        return self.fit_all((Job(data.X[:, 0], data.y, row) for row in weightings), on_fit)
 
     def fit_all(
         self, jobs: Iterable[Job], on_fit: Callable[[int], None] | None = None
@@ -178,13 +176,6 @@ class EstimatorFamily:
         """Tell whoever waits that these were all, and forget them: the pool may be kept."""
         report_progress(FITS, len(self._known), len(self._known))
         self._known.clear()
-
-    def _run(
-        self,
-        jobs: Iterable[tuple[Any, Any, Any]],
-        on_fit: Callable[[int], None] | None = None,
-    ) -> list[Any]:
-        return self.fit_all((Job(*job) for job in jobs), on_fit)
 
     def _fit_one(self, job: Job) -> Any:
         if self.classes is not None and (job.y == job.y[0]).all():

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegressionCV
 
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.estimators.splitter import ReferenceKFold
-from sourcewise.estimators.threads import one_blas_thread
 from sourcewise.experiments.grid import Key, Only, Task
 from sourcewise.experiments.names import ALL_DATA, DEFAULT
 from sourcewise.experiments.study import Study

@@ -80,7 +80,6 @@ def reference_pool(X: np.ndarray, y: np.ndarray, choices: Choices, seed: int) ->
         position=0,
         names=["reference"],
         features=None,
-        numbers=(sources, reference),
         seed=seed,
         choices=choices,
         discrepancy="plug-in" if choices.as_given else "combined",
