@@ -20,7 +20,6 @@ THROUGH_CALLERS = {
     "engines.flower.engine": "engines/flower/test_modes.py",
     "estimators.closer_look": "estimators/test_second_look.py",
     "estimators.cross_validation": "estimators/test_selection.py",
-    "estimators.final_model": "estimators/test_final_model.py",
     "estimators.held_out_grid": "estimators/test_held_out_grid.py",
     "estimators.members": "estimators/test_members.py",
     "estimators.pool": "estimators/test_classifier.py",

@@ -1,4 +1,4 @@
-"""The final model is what `final_model.py` says: an average, one pair fitted at a time."""
+"""The final model is what `fit_average` says: an average, one pair fitted at a time."""
 
 from __future__ import annotations
 

@@ -389,15 +389,8 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             notes += member_notes({member.trained_on: member.share for member in model.members})
         if isinstance(self._task, Classes) and len(self.sources_) > 1:
             notes += class_notes(self.classes_.tolist(), self._task.counts.tolist())
-        notes += copies_notes(
-            self._copies.counts,
-            self._copies.unsought,
-            self.sources_.tolist(),
-            self.source_rows_,
-            self._copies.by_chance,
-            int(self.source_rows_[self.reference_index_]),
-            self._copies.labels,
-        )
+        names, rows = self.sources_.tolist(), self.source_rows_
+        notes += copies_notes(self._copies, names, rows, int(rows[self.reference_index_]))
         return [*notes, *self._look_closer().said, *self._told_by_sources_]
 
     def _look_closer(self, pool: Pool | None = None) -> Seen:

@@ -55,12 +55,6 @@ class HeldOutGrid:
     def visit(self, setting: float, chosen: np.ndarray, models: np.ndarray) -> np.ndarray:
         """Judge models of some problems; returns which problems to go on with."""
         k = int(np.flatnonzero(self.settings == setting)[0])
-        self.judge(k, chosen, models)
-        self._weigh_up(k)
-        return np.isin(np.arange(len(self.problems)), self.which[:, self.alive])
-
-    def judge(self, k: int, chosen: np.ndarray, models: np.ndarray) -> None:
-        """Take down what models under setting ``k`` say of the rows they have not seen."""
         X, y, loss = self.pool.reference.X, self.pool.reference.y, self.pool.selection_loss
         fold = self.problems.fold[chosen]
         for v in np.unique(fold):
@@ -71,6 +65,8 @@ class HeldOutGrid:
                 self.scores[int(p), k], self.losses[int(p), k] = of_model, lost
         for p, model in zip(chosen[fold == 0], models[fold == 0], strict=True):
             self.near[int(p), k] = model
+        self._weigh_up(k)
+        return np.isin(np.arange(len(self.problems)), self.which[:, self.alive])
 
     def _weigh_up(self, k: int) -> None:
         """Give up trade-offs that are far behind the best pair so far, and not catching up."""

@@ -25,8 +25,9 @@ from sourcewise.core.mixture import (
     mixture_shares,
 )
 from sourcewise.core.threads import one_blas_thread
-from sourcewise.estimators.averaged import log_odds, with_doubt
-from sourcewise.estimators.cross_validation import candidates
+from sourcewise.core.weights import WeightProblem
+from sourcewise.estimators.averaged import Member, log_odds, with_doubt
+from sourcewise.estimators.cross_validation import candidates, total_weight
 from sourcewise.estimators.fitting import aims_as_default, told_columns
 from sourcewise.estimators.held_out_grid import normality, without_small
 from sourcewise.estimators.pool import Pool
@@ -231,3 +232,40 @@ def _as_trade_offs(
             mixture[at] = 1.0
     mixture /= mixture.sum()
     return Selection(trade_offs, pool.family.settings, losses[:, None], mixture[:, None])
+
+
+def fit_weighting(pool: Pool, weights: np.ndarray) -> Any:
+    """Fit the estimator with some source weights."""
+    return estimator_family(pool).fit_all([_job(pool, weights, told=False)])[0]
+
+
+def fit_members(
+    pool: Pool, discrepancies: np.ndarray, chosen: MemberChoice, linear: Any
+) -> list[Member]:
+    """Fit all members of the average; ``linear`` is the fitted default learner, if it is one."""
+    problem = WeightProblem.from_sources(discrepancies, pool.sizes)
+    trade_offs = {ALONE: 0.0, WEIGHTED: pool.choices.preferred, TOLD: np.inf}
+    fitted = [name for name in trade_offs if name in chosen.shares]
+    models = estimator_family(pool).fit_all(
+        [_job(pool, problem.weights(trade_offs[name]), told=name == TOLD) for name in fitted],
+        counter("training", len(fitted)),
+    )
+    by_name = {DEFAULT_LEARNER: linear, **dict(zip(fitted, models, strict=True))}
+    filled = None if pool.linear is None else pool.linear.filled
+    return [
+        Member(
+            name,
+            share,
+            by_name[name],
+            filled if name == DEFAULT_LEARNER else None,
+            chosen.wrong.get(name, 0.0),
+        )
+        for name, share in chosen.shares.items()
+    ]
+
+
+def _job(pool: Pool, weights: np.ndarray, *, told: bool) -> Job:
+    data = pool.data
+    total = total_weight(weights, pool.sizes, data.row_counts, pool.choices.effective_total)
+    row_weights = np.repeat(total * weights, data.row_counts) * data.row_shares
+    return member_job(data, row_weights, told)

@@ -11,11 +11,10 @@ from sourcewise.core.discrepancy.methods import LINEAR, Measured, measure
 from sourcewise.core.mixture import DEFAULT_LEARNER
 from sourcewise.core.threads import one_blas_thread
 from sourcewise.core.weights import theory_trade_off
-from sourcewise.estimators.final_model import fit_average, fit_members, fit_weighting
-from sourcewise.estimators.members import choose_members, most_fits
+from sourcewise.estimators.members import choose_members, fit_members, fit_weighting, most_fits
 from sourcewise.estimators.pool import Pool, Training
 from sourcewise.estimators.prepare import Options
-from sourcewise.estimators.selection import Selection, choose_local_setting, select
+from sourcewise.estimators.selection import Selection, choose_local_setting, fit_average, select
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import counter, report_progress
 
@@ -132,7 +131,12 @@ def measure_sources(
     n_known = 0 if known is None else len(known.measured.result.values)
     if known is not None and n_known == n_untrusted:
         return known.measured, known.findings, known.setting
-    setting = local_setting(pool) if known is None else known.setting
+    if known is not None:
+        setting = known.setting
+    elif pool.discrepancy in LINEAR:  # which have none
+        setting = np.nan
+    else:
+        setting = choose_local_setting(pool.linear or pool)
     survey = pool.survey(
         setting,
         with_folds=with_folds,
@@ -142,8 +146,3 @@ def measure_sources(
     found = None if known is None else known.findings
     asked = range(n_known, n_untrusted)
     return *measure(pool.discrepancy, survey, asked, known=found), setting
-
-
-def local_setting(pool: Pool) -> float:
-    """Choose the regularisation of local models; linear discrepancies have none."""
-    return np.nan if pool.discrepancy in LINEAR else choose_local_setting(pool.linear or pool)

@@ -16,6 +16,8 @@ from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import (
     average_held_out,
     candidates,
+    cutoff_problems,
+    weighting,
 )
 from sourcewise.estimators.held_out_grid import (
     HeldOutGrid,
@@ -251,3 +253,33 @@ def held_out_scores(grid: HeldOutGrid, mixture: np.ndarray) -> np.ndarray:
     ]
     rows = np.concatenate([grid.rows[v] for v in folds])
     return np.asarray(np.concatenate(scores)[np.argsort(rows)], dtype=np.float64)
+
+
+def fit_average(
+    pool: Pool, selection: Selection, discrepancies: np.ndarray, near: np.ndarray | None
+) -> np.ndarray:
+    """Fit the models of all pairs that have a share, to all rows, and average them.
+
+    Scores of linear models are averaged by averaging their coefficients. ``near`` are models
+    of all pairs from nearby, (n_trade_offs, n_settings, n_outputs, n_features), or None.
+    """
+    settings = selection.settings
+    problem = WeightProblem.from_sources(discrepancies, pool.sizes)
+    used = np.flatnonzero(selection.shares)
+    weightings = [
+        weighting(pool, problem, trade_off, pool.row_counts)
+        for trade_off in selection.trade_offs[used]
+    ]
+    # Several trade-offs may give the same weights: all of them to the reference, say.
+    _, first, which = np.unique(
+        [w.cutoff for w in weightings], return_index=True, return_inverse=True
+    )
+    shares = np.zeros((len(first), len(settings)))
+    np.add.at(shares, which.ravel(), selection.mixture[used])
+    of_untrusted = np.delete(discrepancies, pool.position)[None]
+    problems = cutoff_problems(pool, of_untrusted, [weightings[k] for k in first])
+    pairs = np.nonzero(shares)
+    family: LinearFamily = pool.family  # type: ignore[assignment]
+    start = None if near is None else near[used[first]][pairs]
+    models = family.fit_pairs(problems, pairs[0], settings[pairs[1]], start)
+    return np.tensordot(shares[pairs], models.astype(np.float64), axes=1)

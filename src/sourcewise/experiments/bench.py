@@ -21,9 +21,8 @@ from sourcewise.core.discrepancy.methods import DISCREPANCIES, Survey
 from sourcewise.core.discrepancy.plug_in import plug_in_question
 from sourcewise.core.feature_map import FeatureMap
 from sourcewise.core.robust import THRESHOLD
-from sourcewise.estimators.final_model import fit_average
 from sourcewise.estimators.pool import Pool
-from sourcewise.estimators.selection import choose_local_setting, select
+from sourcewise.estimators.selection import choose_local_setting, fit_average, select
 from sourcewise.experiments.facts import Costs, Facts, lay_out, reference_pool, with_sources
 from sourcewise.experiments.names import METHODS
 

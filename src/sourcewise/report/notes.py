@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from sourcewise.core.copies import NO_NUMBERS, NOT_HERE, TWINS, more_than_chance
+from sourcewise.core.copies import NO_NUMBERS, NOT_HERE, TWINS, Copies, more_than_chance
 from sourcewise.core.mixture import ALONE, DEFAULT_LEARNER, TOLD, UNTOLD, WEIGHTED
 
 COPIES = (
@@ -99,34 +99,24 @@ def class_notes(classes: Sequence[Any], counts: Sequence[int]) -> list[str]:
     ][:NAMED]
 
 
-def copies_notes(
-    copies: np.ndarray | None,
-    unsought: str | None,
-    names: Sequence[Any],
-    rows: np.ndarray,
-    by_chance: float,
-    trusted: int,
-    labels: np.ndarray | None = None,
-) -> list[str]:
+def copies_notes(copies: Copies, names: Sequence[Any], rows: np.ndarray, trusted: int) -> list[str]:
     """Say which sources hold more copies of trusted rows than chance explains, how labelled.
 
-    ``copies`` is None where nobody looked, for the reason ``unsought``; ``rows`` are without them.
-    By so many ``trusted`` rows, the share ``by_chance`` of clean rows would look like copies.
-    ``labels``, (n_sources, 3), are of exact copies: how many there are, how many of them are
-    labelled differently, and the mean difference of numbers (NaN for classes); None where equal
-    rows may be chance.
+    ``rows`` of each source are without them; by so many ``trusted`` rows, a share of clean rows
+    would look like copies.
     """
-    if copies is None:
-        return [] if unsought is None else [NOT_SOUGHT.format(why=WHY[unsought])]
-    found = np.flatnonzero(more_than_chance(copies, rows, by_chance, trusted))
+    counts, labels = copies.counts, copies.labels
+    if counts is None:
+        return [] if copies.unsought is None else [NOT_SOUGHT.format(why=WHY[copies.unsought])]
+    found = np.flatnonzero(more_than_chance(counts, rows, copies.by_chance, trusted))
     said = [] if labels is None else relabelled_notes(names, labels)
     if not len(found):
         return said
-    ranked = sorted(found.tolist(), key=lambda i: -copies[i])
-    listed = ", ".join(f"{names[i]!r}: {copies[i]}" for i in ranked[:NAMED])
+    ranked = sorted(found.tolist(), key=lambda i: -counts[i])
+    listed = ", ".join(f"{names[i]!r}: {counts[i]}" for i in ranked[:NAMED])
     more = f", and {len(ranked) - NAMED} more" if len(ranked) > NAMED else ""
     sources = "1 source" if len(ranked) == 1 else f"{len(ranked)} sources"
-    total = int(copies[found].sum())
+    total = int(counts[found].sum())
     note = COPIES.format(
         rows=_rows(total),
         sources=sources,
