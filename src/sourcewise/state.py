@@ -147,6 +147,8 @@ class Portable:
             if frame is not None:
                 raise ValueError(NOT_ROWS.format(kind=type(frame).__name__))
             return replace(value, features=None)  # it is learnt again from the rows
+        if name == "_measured" and not self.include_data:  # nor what later fits would need
+            return replace(value, without_fold=value.without_fold[:0], linear=None)
         if name == "_row_codes" and not self.include_data:
             return None
         if name == "estimator" and isinstance(value, BaseEstimator):
