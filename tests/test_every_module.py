@@ -23,7 +23,6 @@ THROUGH_CALLERS = {
     "estimators.held_out_grid": "estimators/test_held_out_grid.py",
     "estimators.members": "estimators/test_members.py",
     "estimators.pool": "estimators/test_classifier.py",
-    "estimators.task": "estimators/test_regressor.py",
     "loaded": "test_crafted_models.py",
 }
 

@@ -133,7 +133,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         """
         connection = sources if isinstance(sources, AbstractContextManager) else nullcontext()
         may_travel = bool(getattr(sources, "trusted_rows_may_travel", False))
-        with unchanged_on_failure(self), connection, bars(self.verbose):
+        with unchanged_on_failure(self), connection, bars(self.verbose), one_blas_thread():
             rows = self._validate_reference(sources.trusted(self.reference))
             options = self._options()
             rules = learn_rules(rows, options, may_travel)

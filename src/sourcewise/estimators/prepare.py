@@ -357,7 +357,6 @@ def prepare_elsewhere(
         copies = Copies(unsought=TWINS if may_travel else NOT_HERE)
     else:
         copies = Copies()
-    with one_blas_thread():
-        pool = make_pool(engine, own, position, names, options, rules.features)
+    pool = make_pool(engine, own, position, names, options, rules.features)
     family = pool.family if opened.learner is None else opened.learner(pool.family)
     return replace(pool, family=family, copies=copies)
