@@ -119,18 +119,10 @@ def _gradient(
 
 @dataclass(frozen=True)
 class Curvature:
-    """A Hessian ready to be solved with.
+    """A Hessian ready to be solved with."""
 
-    Attributes
-    ----------
-    factor : array of shape (n_features, n_features)
-        Cholesky's, or the inverse.
-    inverted : bool
-        Which of the two.
-    """
-
-    factor: FloatArray
-    inverted: bool
+    factor: FloatArray  # (n_features, n_features); Cholesky's, or the inverse
+    inverted: bool  # which of the two
 
     @classmethod
     def of(cls, X: FloatArray, row_curvature: FloatArray, ridge: FloatArray) -> Curvature:

@@ -25,14 +25,9 @@ LEAST_RESIDUAL = 0.05
 
 @dataclass(frozen=True)
 class RegionLosses:
-    """Losses of some rows, by region.
+    """Losses of some rows, by region."""
 
-    Attributes
-    ----------
-    rows, total, squares, cubes : arrays of shape (..., n_regions)
-        Number of rows, and the sums of their losses' powers.
-    """
-
+    # (..., n_regions); number of rows, and the sums of their losses' powers.
     rows: FloatArray
     total: FloatArray
     squares: FloatArray

@@ -15,34 +15,21 @@ IntArray = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class SourceData:
-    """Rows grouped by source, so that every source is one contiguous slice.
+    """Rows grouped by source, so that every source is one contiguous slice."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-        Features; the rows of source ``i`` are ``starts[i]:starts[i + 1]``.
-    y : array of shape (n_rows,)
-        Class codes ``0 .. n_classes - 1``, or real targets when ``n_classes`` is 0.
-    starts : int array of shape (n_sources + 1,)
-        Where each source begins, and the number of rows at the end.
-    reference : int
-        Position of the trusted source, -1 where it is not among these.
-    row_shares : array of shape (n_rows,)
-        How much a row counts within its source; they sum to 1 in each source
-        (``1 / m_i`` unless rows carry sample weights).
-    n_classes : int
-        Number of classes, 0 for regression.
-    copies : int array of shape (n_sources,), optional
-        Rows of each source that were left out because they repeat trusted ones, where rows are
-        first mapped and somebody looked.
-    """
-
+    # (n_rows, n_features); features; the rows of source ``i`` are ``starts[i]:starts[i + 1]``.
     X: FloatArray
+    # (n_rows,); class codes ``0 .. n_classes - 1``, or real targets when ``n_classes`` is 0.
     y: Any  # class codes or real targets: integers or floats
+    # (n_sources + 1,); where each source begins, and the number of rows at the end.
     starts: IntArray
-    reference: int
+    reference: int  # position of the trusted source, -1 where it is not among these
+    # (n_rows,); how much a row counts within its source; they sum to 1 in each source (``1 / m_i``
+    # unless rows carry sample weights)
     row_shares: FloatArray
-    n_classes: int
+    n_classes: int  # number of classes, 0 for regression
+    # (n_sources,); rows of each source that were left out because they repeat trusted ones, where
+    # rows are first mapped and somebody looked.
     copies: IntArray | None = None
 
     @property
@@ -138,21 +125,11 @@ class SourceData:
 
 @dataclass(frozen=True)
 class ReferenceRows:
-    """Rows of the trusted source, which are where the fit is done.
+    """Rows of the trusted source, which are where the fit is done."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-        Class codes, or real targets when ``n_classes`` is 0.
-    shares : array of shape (n_rows,)
-        How much a row counts; they sum to 1.
-    n_classes : int
-    """
-
-    X: FloatArray
-    y: Any
-    shares: FloatArray
+    X: FloatArray  # (n_rows, n_features)
+    y: Any  # (n_rows,); class codes, or real targets when ``n_classes`` is 0
+    shares: FloatArray  # (n_rows,); how much a row counts; they sum to 1
     n_classes: int
 
     @classmethod

@@ -26,20 +26,12 @@ SAME = 1e-12  # weights that differ by less are the same, but for rounding
 
 @dataclass(frozen=True)
 class SourceRuns:
-    """Rows of some sources, one source after the other.
+    """Rows of some sources, one source after the other."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-    weights : array of shape (n_rows,)
-    counts : int array of shape (n_sources,)
-    """
-
-    X: FloatArray
-    y: Any
-    weights: FloatArray
-    counts: IntArray
+    X: FloatArray  # (n_rows, n_features)
+    y: Any  # (n_rows,)
+    weights: FloatArray  # (n_rows,)
+    counts: IntArray  # (n_sources,)
 
     @cached_property
     def starts(self) -> IntArray:
@@ -58,21 +50,12 @@ class SourceRuns:
 
 @dataclass(frozen=True)
 class SharedRows:
-    """Rows that every source is joined with, under several weightings.
+    """Rows that every source is joined with, under several weightings."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-    weights : array of shape (n_rows, n_models)
-    models : batch of models
-        Of these rows alone, one for each weighting.
-    """
-
-    X: FloatArray
-    y: Any
-    weights: FloatArray
-    models: Any
+    X: FloatArray  # (n_rows, n_features)
+    y: Any  # (n_rows,)
+    weights: FloatArray  # (n_rows, n_models)
+    models: Any  # a batch of models; of these rows alone, one for each weighting
 
     def join(self, runs: SourceRuns, source: int) -> tuple[FloatArray, Any, FloatArray]:
         """Put a source's rows below; their weights are the same in every column."""
@@ -186,32 +169,19 @@ def all_pairs(n_problems: int, settings: FloatArray) -> tuple[IntArray, FloatArr
 
 @dataclass(frozen=True)
 class WeightedProblems:
-    """Many weightings of one pool of sources.
+    """Many weightings of one pool of sources."""
 
-    Attributes
-    ----------
-    sources : Engine
-        The untrusted sources.
-    reference : ReferenceRows
-    weights : SourceWeights
-        Source weights ``alpha`` of the untrusted sources, a column for each problem.
-    reference_weights : array of shape (n_problems,)
-        ``alpha_T``.
-    totals : array of shape (n_problems,)
-        What the row weights sum to: the number of rows that ``C`` is to be understood against.
-    held_out : bool array of shape (n_folds, n_reference_rows)
-        Reference rows that a problem may leave out.
-    fold : int array of shape (n_problems,)
-        Row of ``held_out``, or -1 for none.
-    """
-
-    sources: Engine
+    sources: Engine  # the untrusted sources
     reference: ReferenceRows
+    # Source weights ``alpha`` of the untrusted sources, a column for each problem.
     weights: SourceWeights
-    reference_weights: FloatArray
+    reference_weights: FloatArray  # (n_problems,); ``alpha_T``
+    # (n_problems,); what the row weights sum to: the number of rows that ``C`` is to be understood
+    # against.
     totals: FloatArray
+    # (n_folds, n_reference_rows); reference rows that a problem may leave out.
     held_out: np.ndarray[Any, np.dtype[np.bool_]]
-    fold: IntArray
+    fold: IntArray  # (n_problems,); row of ``held_out``, or -1 for none
 
     def __len__(self) -> int:
         """Return the number of problems."""

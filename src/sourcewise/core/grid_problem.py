@@ -17,33 +17,18 @@ from sourcewise.core.source_weights import SourceWeights
 
 @dataclass(frozen=True)
 class GridProblem:
-    """A grid of weightings and regularisations.
+    """A grid of weightings and regularisations."""
 
-    Attributes
-    ----------
-    sources : Engine
-        The untrusted sources.
-    reference : ReferenceRows
-    weights : SourceWeights
-        ``a``: source weight times total weight, of the untrusted sources in every column.
-    reference_weights : array of shape (n_columns,)
-        The same of the reference.
-    C : array of shape (n_columns,)
-    fold : int array of shape (n_columns,)
-        Row of ``reference_shares`` that a column uses.
-    reference_shares : array of shape (n_folds, n_reference_rows)
-        Row shares of the reference, zero where left out.
-    penalty : array of shape (n_features,)
-    """
-
-    sources: Engine
+    sources: Engine  # the untrusted sources
     reference: ReferenceRows
+    # ``a``: source weight times total weight, of the untrusted sources in every column.
     weights: SourceWeights
-    reference_weights: FloatArray
-    C: FloatArray
-    fold: IntArray
+    reference_weights: FloatArray  # (n_columns,); the same of the reference
+    C: FloatArray  # (n_columns,)
+    fold: IntArray  # (n_columns,); row of ``reference_shares`` that a column uses
+    # (n_folds, n_reference_rows); row shares of the reference, zero where left out.
     reference_shares: FloatArray
-    penalty: FloatArray
+    penalty: FloatArray  # (n_features,)
 
     @cached_property
     def weighting(self) -> IntArray:

@@ -57,18 +57,11 @@ def leading_directions(sources: Engine, reference: ReferenceRows) -> FloatArray 
 
 @dataclass(frozen=True)
 class Inverse:
-    """Inverse Hessian of one column.
+    """Inverse Hessian of one column."""
 
-    Attributes
-    ----------
-    factor : array
-        Cholesky factor of the Hessian in coordinates of the basis and the constant, all outputs.
-    outside : array of shape (n_outputs,)
-        Inverse outside the basis.
-    """
-
+    # Cholesky factor of the Hessian in coordinates of the basis and the constant, all outputs.
     factor: FloatArray
-    outside: FloatArray
+    outside: FloatArray  # (n_outputs,); inverse outside the basis
 
     @classmethod
     def of(cls, matrix: FloatArray, outside: FloatArray, penalty: FloatArray, C: float) -> Inverse:

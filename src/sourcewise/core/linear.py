@@ -41,34 +41,23 @@ STACK_ELEMENTS = 1_000_000  # features stacked at a time
 
 @dataclass(frozen=True)
 class LogisticFamily:
-    """L2-regularised logistic regression; the last column of ``X`` is the constant.
-
-    Attributes
-    ----------
-    n_classes : int
-    settings : array
-        Values of ``C``, as in scikit-learn.
-    penalise_constant : bool
-        Whether the constant's coefficient is penalised like the others.
-    tol, grid_tol, final_tol : float
-        Predicted relative decrease at which fits stop: in general, of many that are compared, and
-        of few whose digits will be looked at.
-    local_tol : float
-        No model of a source's own is fitted closer: far below the noise of a few hundred rows.
-    intercept_penalty : float
-        What the constant's coefficient is penalised by otherwise.
-    """
+    """L2-regularised logistic regression; the last column of ``X`` is the constant."""
 
     linear: ClassVar[bool] = True
     names_only: ClassVar[bool] = False
 
     n_classes: int
-    settings: FloatArray
+    settings: FloatArray  # values of ``C``, as in scikit-learn
+    # Whether the constant's coefficient is penalised like the others.
     penalise_constant: bool = False
+    # Predicted relative decrease at which fits stop: in general, of many that are compared, and of
+    # few whose digits will be looked at.
     tol: float = 1e-8
     grid_tol: float = 1e-8
     final_tol: float = 1e-10
+    # No model of a source's own is fitted closer: far below the noise of a few hundred rows.
     local_tol: float = 1e-7
+    # What the constant's coefficient is penalised by otherwise.
     intercept_penalty: float = DEFAULT.intercept_penalty
 
     def _penalty(self, n_features: int) -> FloatArray:

@@ -62,21 +62,11 @@ def clipped_squared_loss(
 
 @dataclass(frozen=True)
 class BoundedLoss:
-    """Row loss in [0, 1] that discrepancies are measured in.
+    """Row loss in [0, 1] that discrepancies are measured in."""
 
-    Attributes
-    ----------
-    n_classes : int
-        0 for regression.
-    scale : float
-        Unit of the regression loss: standard deviation of the reference's targets.
-    clip : float
-        Errors beyond so many units count as this many.
-    """
-
-    n_classes: int
-    scale: float = 1.0
-    clip: float = DEFAULT.clip
+    n_classes: int  # 0 for regression
+    scale: float = 1.0  # unit of the regression loss: standard deviation of the reference's targets
+    clip: float = DEFAULT.clip  # errors beyond so many units count as this many
 
     def __call__(self, predictions: FloatArray, y: Any) -> FloatArray:
         """Losses of predictions (..., n_rows, n_classes), or (..., n_rows) for regression."""

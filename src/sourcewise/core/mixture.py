@@ -51,31 +51,15 @@ NEXT_TO_NOTHING = -300.0  # logarithm below which shares need not be told apart
 
 @dataclass(frozen=True)
 class HeldOutRows:
-    """What some models say of rows that they have not seen.
+    """What some models say of rows that they have not seen."""
 
-    Attributes
-    ----------
-    scores : array of shape (n_rows, n_outputs, n_models)
-    y : array of shape (n_rows,)
-        Class codes, or targets.
-    row_shares : array of shape (n_rows,)
-        What each row counts; they sum to 1.
-    size : float
-        Number of independent rows that a likelihood may count.
-    n_classes : int
-        0 for regression.
-    scale : float
-        Standard deviation of targets.
-    clip, least_probability : float
-        As of the losses.
-    """
-
-    scores: FloatArray
-    y: NDArray[Any]
-    row_shares: FloatArray
-    size: float
-    n_classes: int
-    scale: float = 1.0
+    scores: FloatArray  # (n_rows, n_outputs, n_models)
+    y: NDArray[Any]  # (n_rows,); class codes, or targets
+    row_shares: FloatArray  # (n_rows,); what each row counts; they sum to 1
+    size: float  # number of independent rows that a likelihood may count
+    n_classes: int  # 0 for regression
+    scale: float = 1.0  # standard deviation of targets
+    # As of the losses.
     clip: float = DEFAULT.clip
     least_probability: float = DEFAULT.least_probability
 

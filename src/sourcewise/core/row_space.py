@@ -34,16 +34,10 @@ LEAST_PIVOT = {np.dtype(np.float64): 1e-6, np.dtype(np.float32): 1e-3}
 
 @dataclass(frozen=True)
 class Basis:
-    """Orthonormal vectors as combinations of rows, which are at hand anyway.
+    """Orthonormal vectors as combinations of rows, which are at hand anyway."""
 
-    Attributes
-    ----------
-    spanning : array of shape (..., n_vectors, n_features)
-    mixing : array of shape (..., n_vectors, n_vectors)
-        The vectors are the columns of ``spanning.T @ mixing``.
-    """
-
-    spanning: FloatArray
+    spanning: FloatArray  # (..., n_vectors, n_features)
+    # (..., n_vectors, n_vectors); the vectors are the columns of ``spanning.T @ mixing``.
     mixing: FloatArray
 
     def into(self, vectors: FloatArray) -> FloatArray:
@@ -57,18 +51,10 @@ class Basis:
 
 @dataclass(frozen=True)
 class RowSpace:
-    """Rows in coordinates of their own span.
+    """Rows in coordinates of their own span."""
 
-    Attributes
-    ----------
-    X : array of shape (..., n_rows, n_coordinates)
-        The constant is still the last column.
-    basis : Basis or SparseSpan, of n_coordinates - 1 vectors of n_features - 1 features, or None
-        None where the rows are as they were.
-    """
-
-    X: FloatArray
-    basis: Basis | SparseSpan | None
+    X: FloatArray  # (..., n_rows, n_coordinates); the constant is still the last column
+    basis: Basis | SparseSpan | None  # None where the rows are as they were
 
     @classmethod
     def of(cls, X: FloatArray | SparseRows) -> RowSpace:

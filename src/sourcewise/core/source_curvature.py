@@ -26,16 +26,10 @@ FEW_COLUMNS = 2  # at one point: then weighted rows cost less than a matrix for 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """Rows in coordinates of a basis and the constant.
+    """Rows in coordinates of a basis and the constant."""
 
-    Attributes
-    ----------
-    Z : array of shape (n_rows, n_coordinates)
-    outside : array of shape (n_rows,)
-        Squared length outside the basis, for each of the directions there.
-    """
-
-    Z: FloatArray
+    Z: FloatArray  # (n_rows, n_coordinates)
+    # (n_rows,); squared length outside the basis, for each of the directions there.
     outside: FloatArray
 
     @classmethod

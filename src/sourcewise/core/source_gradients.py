@@ -32,24 +32,15 @@ PADDING = 1.25  # a group's longest source has at most so many times the rows of
 
 @dataclass(frozen=True)
 class SourceGroup:
-    """Sources of about the same number of rows, taken together.
+    """Sources of about the same number of rows, taken together."""
 
-    Attributes
-    ----------
-    sources : int array of shape (n,)
-        Positions among the untrusted sources.
-    rows : int array of shape (n, m), or slice
-        Rows of each source, filled up with repetitions; a slice where they follow one another
-        and are equally many.
-    shares : array of shape (n, m), or None
-        Row shares, zero for what was filled up; None where all are 1 / m.
-    joined : bool
-        Whether all rows count the same in every column, so that the sources are as good as one.
-    """
-
-    sources: IntArray
+    sources: IntArray  # (n,); positions among the untrusted sources
+    # (n, m); rows of each source, filled up with repetitions; a slice where they follow one another
+    # and are equally many.
     rows: IntArray | slice
+    # (n, m); row shares, zero for what was filled up; None where all are 1 / m.
     shares: FloatArray | None
+    # Whether all rows count the same in every column, so that the sources are as good as one.
     joined: bool = False
 
     @property

@@ -55,27 +55,14 @@ class SourceWeights(Protocol):
 
 @dataclass(frozen=True)
 class CutoffWeights:
-    r"""Weights :math:`a_{iq} = c_q \, m_i \max(\mu_q - d_{s_q i}, 0)`.
+    r"""Weights :math:`a_{iq} = c_q \, m_i \max(\mu_q - d_{s_q i}, 0)`."""
 
-    Attributes
-    ----------
-    discrepancies : array of shape (n_sets, n_sources)
-        :math:`d_{si}`.
-    sizes : array of shape (n_sources,)
-        :math:`m_i`.
-    sets : int array of shape (n_columns,)
-        :math:`s_q`.
-    cutoffs : array of shape (n_columns,)
-        :math:`\mu_q`. Where it is infinite, the weight is :math:`c_q m_i`.
-    scales : array of shape (n_columns,)
-        :math:`c_q`.
-    """
-
-    discrepancies: FloatArray
-    sizes: FloatArray
-    sets: IntArray
+    discrepancies: FloatArray  # (n_sets, n_sources); d_{si}
+    sizes: FloatArray  # (n_sources,); m_i
+    sets: IntArray  # (n_columns,); s_q
+    # (n_columns,); mu_q. Where it is infinite, the weight is c_q m_i.
     cutoffs: FloatArray
-    scales: FloatArray
+    scales: FloatArray  # (n_columns,); c_q
 
     @property
     def n_sources(self) -> int:
@@ -131,14 +118,9 @@ class CutoffWeights:
 
 @dataclass(frozen=True)
 class GivenWeights:
-    """Weights that follow no rule, source by source.
+    """Weights that follow no rule, source by source."""
 
-    Attributes
-    ----------
-    values : array of shape (n_sources, n_columns)
-    """
-
-    values: FloatArray
+    values: FloatArray  # (n_sources, n_columns)
 
     @property
     def n_sources(self) -> int:

@@ -27,24 +27,14 @@ ENTRIES = 1_000_000  # stored values worked on at a time
 
 @dataclass(frozen=True, eq=False)
 class SparseRows:
-    """Rows ``[features - shift, last]``, for what an array of them would be used for.
-
-    Attributes
-    ----------
-    features : scipy.sparse.csr_array of shape (n_rows, n_features - 1)
-        In canonical format.
-    shift : array of shape (n_features - 1,)
-        What is taken from every row.
-    last : array of shape (n_rows,)
-        The last column.
-    """
+    """Rows ``[features - shift, last]``, for what an array of them would be used for."""
 
     # Lets `array @ rows.T` find its way here instead of into numpy.
     __array_ufunc__ = None
 
-    features: Any
-    shift: FloatArray
-    last: FloatArray
+    features: Any  # (n_rows, n_features - 1); in canonical format
+    shift: FloatArray  # (n_features - 1,); what is taken from every row
+    last: FloatArray  # (n_rows,); the last column
 
     @classmethod
     def of(cls, features: Any, shift: FloatArray, last: FloatArray) -> SparseRows:

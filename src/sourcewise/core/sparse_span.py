@@ -37,17 +37,10 @@ def pivoted_cholesky(gram: FloatArray) -> tuple[FloatArray, IntArray, int]:
 
 @dataclass(frozen=True)
 class SparseSpan:
-    """Orthonormal basis of the span of some sparse rows, last column left out.
+    """Orthonormal basis of the span of some sparse rows, last column left out."""
 
-    Attributes
-    ----------
-    rows : SparseRows
-        As many as the span has dimensions.
-    factor : array of shape (n_dimensions, n_dimensions)
-        Lower Cholesky factor of their inner products.
-    """
-
-    rows: SparseRows
+    rows: SparseRows  # as many as the span has dimensions
+    # (n_dimensions, n_dimensions); lower Cholesky factor of their inner products.
     factor: FloatArray
 
     @classmethod

@@ -43,21 +43,11 @@ from sourcewise.core.sparse_rows import whole_norms
 
 
 class FoldSums(NamedTuple):
-    """Share-weighted sums of every fold of one side.
+    """Share-weighted sums of every fold of one side."""
 
-    Attributes
-    ----------
-    moments : Moments
-        Of ``n_folds`` folds.
-    masses : array of shape (n_folds,)
-        Total share of each fold.
-    counts : int array of shape (n_folds,)
-        Rows of each fold.
-    """
-
-    moments: Moments
-    masses: FloatArray
-    counts: IntArray
+    moments: Moments  # of ``n_folds`` folds
+    masses: FloatArray  # (n_folds,); total share of each fold
+    counts: IntArray  # (n_folds,); rows of each fold
 
     @classmethod
     def of(cls, rows: SourceRows, folds: IntArray, n_folds: int) -> FoldSums:

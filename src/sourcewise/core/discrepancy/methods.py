@@ -57,47 +57,23 @@ WORST_VARIANCE = 0.25  # of any loss between 0 and 1
 
 @dataclass(frozen=True)
 class Survey:
-    """All that measuring discrepancies needs: who is asked, and what they are compared with.
+    """All that measuring discrepancies needs: who is asked, and what they are compared with."""
 
-    Attributes
-    ----------
-    sources : Engine
-        The untrusted sources, as the learner sees them.
-    reference : ReferenceRows
-    name : object
-        Of the reference.
-    folds : ReferenceFolds
-    family : Family
-    setting : float
-        Regularisation of local models.
-    loss : BoundedLoss
-    seed : int
-    choices : Choices
-    numbers : tuple of Engine and ReferenceRows, optional
-        The same rows as numbers with a constant column, for the linear discrepancies.
-    n_permutations : int
-        Of tests that permute rows; 0 for no p-values from these.
-    with_folds : bool
-        Whether values without each validation fold are needed.
-    on_answer : callable, optional
-        Told how many sources have just answered.
-    linear : Survey, optional
-        The same of the default learner, which judges the sources beside a family of another kind.
-    """
-
-    sources: Engine
+    sources: Engine  # the untrusted sources, as the learner sees them
     reference: ReferenceRows
-    name: object
+    name: object  # of the reference
     folds: ReferenceFolds
     family: Family
-    setting: float
+    setting: float  # regularisation of local models
     loss: BoundedLoss
     seed: int
     choices: Choices
+    # The same rows as numbers with a constant column, for the linear discrepancies.
     numbers: tuple[Engine, ReferenceRows] | None = None
-    n_permutations: int = 0
-    with_folds: bool = True
-    on_answer: OnAnswer | None = None
+    n_permutations: int = 0  # of tests that permute rows; 0 for no p-values from these
+    with_folds: bool = True  # whether values without each validation fold are needed
+    on_answer: OnAnswer | None = None  # told how many sources have just answered
+    # The same of the default learner, which judges the sources beside a family of another kind.
     linear: Survey | None = None
 
     @cached_property
@@ -127,29 +103,19 @@ def know_nothing_loss(
 
 @dataclass(frozen=True)
 class Measured:
-    """What has been measured of the untrusted sources, in their order.
+    """What has been measured of the untrusted sources, in their order."""
 
-    Attributes
-    ----------
-    result : Discrepancies
-        On the whole reference.
-    without_fold : array of shape (n_validation_folds, n_sources)
-        Values measured without each validation fold; no rows where no fold was asked for.
-    reference_variance : float
-        Variance of a reference row's loss, for questions about the reference's size.
-    reference_gain : float
-        By how much the reference's own model beats knowing nothing, in mean loss.
-    label_test : LabelTest, optional
-        For the question which sources p-values find; None where permutations give them.
-    linear : Measured, optional
-        The default learner's part, where models of another kind have been asked too.
-    """
-
-    result: Discrepancies
+    result: Discrepancies  # on the whole reference
+    # (n_validation_folds, n_sources); values measured without each validation fold; no rows where
+    # no fold was asked for.
     without_fold: FloatArray
+    # Variance of a reference row's loss, for questions about the reference's size.
     reference_variance: float
+    # By how much the reference's own model beats knowing nothing, in mean loss.
     reference_gain: float
+    # For the question which sources p-values find; None where permutations give them.
     label_test: LabelTest | None = None
+    # The default learner's part, where models of another kind have been asked too.
     linear: Measured | None = None
 
 

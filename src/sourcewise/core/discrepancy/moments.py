@@ -19,20 +19,13 @@ class Moments:
 
     With rows :math:`x_j`, targets :math:`t_j` and shares :math:`s_j` of source ``i``,
     :math:`\sum_j s_j (x_j^\top w - t_j)^2 = w^\top G_i w - 2 b_i^\top w + q_i`.
-
-    Attributes
-    ----------
-    gram : array of shape (n_sources, n_features, n_features)
-        :math:`G_i = \sum_j s_j x_j x_j^\top`.
-    cross : array of shape (n_sources, n_features, n_targets)
-        :math:`b_i = \sum_j s_j x_j t_j`, one column per target (see `signed_targets`).
-    square : array of shape (n_sources, n_targets)
-        :math:`q_i = \sum_j s_j t_j^2`.
     """
 
-    gram: FloatArray
+    gram: FloatArray  # (n_sources, n_features, n_features); G_i = sum_j s_j x_j x_j'
+    # (n_sources, n_features, n_targets); b_i = sum_j s_j x_j t_j, one column per target
+    # (see `signed_targets`)
     cross: FloatArray
-    square: FloatArray
+    square: FloatArray  # (n_sources, n_targets); q_i = sum_j s_j t_j^2
 
 
 def signed_targets(y: NDArray[np.generic], n_classes: int) -> FloatArray:
@@ -58,22 +51,12 @@ def signed_targets(y: NDArray[np.generic], n_classes: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class SourceRows:
-    """The rows of one source, or of the reference, that count: held-out rows have a share of zero.
+    """The rows of one source, or of the reference, that count: others have a share of zero."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-        In double precision.
-    targets : array of shape (n_rows, n_targets)
-    shares : array of shape (n_rows,)
-    positions : int array of shape (n_rows,)
-        Where the rows are among all rows of the source.
-    """
-
-    X: FloatArray
-    targets: FloatArray
-    shares: FloatArray
-    positions: IntArray
+    X: FloatArray  # (n_rows, n_features); in double precision
+    targets: FloatArray  # (n_rows, n_targets)
+    shares: FloatArray  # (n_rows,)
+    positions: IntArray  # (n_rows,); where the rows are among all rows of the source
 
 
 def source_rows(data: SourceData, source: int) -> SourceRows:

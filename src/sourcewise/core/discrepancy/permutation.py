@@ -39,22 +39,14 @@ Statistic = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True)
 class PooledRows:
-    """Rows of a source followed by those of the reference.
+    """Rows of a source followed by those of the reference."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    targets : array of shape (n_rows, n_targets)
-    weights : array of shape (n_rows,)
-        Weight of a row, whichever side it is put on: 1, or with sample weights the share times
-        the number of rows of the source it came from.
-    in_source : bool array of shape (n_rows,)
-    """
-
-    X: FloatArray
-    targets: FloatArray
+    X: FloatArray  # (n_rows, n_features)
+    targets: FloatArray  # (n_rows, n_targets)
+    # (n_rows,); weight of a row, whichever side it is put on: 1, or with sample weights the share
+    # times the number of rows of the source it came from.
     weights: FloatArray
-    in_source: NDArray[np.bool_]
+    in_source: NDArray[np.bool_]  # (n_rows,)
 
 
 def pool(source: SourceRows, reference: SourceRows) -> PooledRows:

@@ -36,32 +36,20 @@ SHARES = np.linspace(0.05, 1.0, 20)  # of random labels, that are tried
 
 @dataclass(frozen=True)
 class LabelTest:
-    """What the reference's losses say about finding random labels.
+    """What the reference's losses say about finding random labels."""
 
-    Attributes
-    ----------
-    right : array of shape (n_repeats, n_rows)
-        Losses of rows under models that have not seen them.
-    random : array of shape (n_repeats, n_exchanges, n_rows)
-        The same with labels exchanged among the rows, some times anew.
-    own_right, own_random : arrays
-        The same of models of rows half of whose labels are exchanged: what a spoilt source's own
-        models know. Without repeats where the learner is not ours, whose fits cost too much.
-    folds : int array of shape (n_repeats, n_rows)
-    shares : array of shape (n_rows,)
-        What each row counts.
-    worth, noise : float
-        Discrepancy of a source all of whose labels are random, and what a discrepancy has for its
-        noise, whatever the labels.
-    seed : int
-    """
-
-    right: FloatArray
+    right: FloatArray  # (n_repeats, n_rows); losses of rows under models that have not seen them
+    # (n_repeats, n_exchanges, n_rows); the same with labels exchanged among the rows, some times
+    # anew.
     random: FloatArray
+    # The same of models of rows half of whose labels are exchanged: what a spoilt source's own
+    # models know. Without repeats where the learner is not ours, whose fits cost too much.
     own_right: FloatArray
     own_random: FloatArray
-    folds: IntArray
-    shares: FloatArray
+    folds: IntArray  # (n_repeats, n_rows)
+    shares: FloatArray  # (n_rows,); what each row counts
+    # Discrepancy of a source all of whose labels are random, and what a discrepancy has for its
+    # noise, whatever the labels.
     worth: float
     noise: float
     seed: int

@@ -20,15 +20,9 @@ from sourcewise.core.folds import stratified_folds
 
 @dataclass(frozen=True)
 class ReferenceFolds:
-    """Repeated folds of the reference, and the held-out sets they give.
+    """Repeated folds of the reference, and the held-out sets they give."""
 
-    Attributes
-    ----------
-    folds : int array of shape (n_repeats, n_reference_rows)
-    n_folds : int
-    """
-
-    folds: IntArray
+    folds: IntArray  # (n_repeats, n_reference_rows)
     n_folds: int
 
     @classmethod

@@ -20,25 +20,14 @@ class ReferenceModels:
     """Fold models of the reference, all pairs of folds included; fitted once for a fit.
 
     Set 0 uses the whole reference; set ``1 + v`` leaves out validation fold ``v``.
-
-    Attributes
-    ----------
-    rows : ReferenceRows
-    folds : ReferenceFolds
-    family : Family
-    setting : float
-        Regularisation of these and of all models that they are compared with.
-    loss : BoundedLoss
-    models : batch of models, as the family returns them
-        They leave out ``folds.left_out``.
     """
 
     rows: ReferenceRows
     folds: ReferenceFolds
     family: Family
-    setting: float
+    setting: float  # regularisation of these and of all models that they are compared with
     loss: BoundedLoss
-    models: Any
+    models: Any  # a batch of models, as the family returns them; they leave out ``folds.left_out``
 
     @classmethod
     def fit(
