@@ -12,7 +12,6 @@ SOURCE = HERE.parent / "src" / "sourcewise"
 # that is what the test on the right compares with a definition, another way, or a document.
 THROUGH_CALLERS = {
     "core.discrepancy.plug_in_queries": "engines/flower/test_modes.py",
-    "core.weighted_grid": "core/test_weighted_grid.py",
     "engines.dask.frame_parts": "engines/test_dask_results.py",
     "engines.dask.reading": "engines/test_dask_results.py",
     "engines.dask.tasks": "engines/test_dask_results.py",

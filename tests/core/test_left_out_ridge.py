@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from sourcewise.core.family import SharedRows, SourceRuns
-from sourcewise.core.left_out_ridge import ridge_without
-from sourcewise.core.ridge import RidgeFamily
+from sourcewise.core.ridge import RidgeFamily, ridge_without
 
 
 def plain(X, y, weights, ridge):

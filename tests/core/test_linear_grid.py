@@ -7,7 +7,7 @@ from sourcewise.core.data import group_rows
 from sourcewise.core.family import given_problems
 from sourcewise.core.grid_problem import GridGradients
 from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.linear_grid import solve_grid, walk_grid
+from sourcewise.core.linear_grid import solve_grid
 from sourcewise.core.logistic import fit_logistic, probabilities
 from sourcewise.engines.memory import MemorySources
 
@@ -191,7 +191,7 @@ def test_columns_that_are_given_up_are_not_solved():
         assert W.shape == (5, len(columns), 1)
         return np.arange(12) >= 6  # of weaker regularisations, the second fold only
 
-    walk_grid(problem, visit, tol=1e-6)
+    solve_grid(problem, show=visit, tol=1e-6)
     assert seen == [[0, 3, 6, 9], [7, 10], [8, 11]]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
 from sourcewise.core.engine import Engine
+from sourcewise.core.family import WeightedProblems
 from sourcewise.core.logistic import n_outputs
 from sourcewise.core.quasi_newton import Gradient, inner
 from sourcewise.core.source_gradients import BLOCK, label_sums, loss_of, outputs_first
@@ -29,6 +30,23 @@ class GridProblem:
     # (n_folds, n_reference_rows); row shares of the reference, zero where left out.
     reference_shares: FloatArray
     penalty: FloatArray  # (n_features,)
+
+    @classmethod
+    def of(
+        cls, problems: WeightedProblems, penalty: FloatArray, which: IntArray, C: FloatArray
+    ) -> GridProblem:
+        """Pair weighted problems with regularisations, a column each."""
+        totals = problems.totals[which]
+        return cls(
+            sources=problems.sources,
+            reference=problems.reference,
+            weights=problems.weights.in_columns(which).scaled(totals),
+            reference_weights=problems.reference_weights[which] * totals,
+            C=C,
+            fold=problems.fold[which] + 1,
+            reference_shares=problems.reference_shares,
+            penalty=penalty,
+        )
 
     @cached_property
     def weighting(self) -> IntArray:

@@ -14,12 +14,12 @@ from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.family import SharedRows, SourceRuns, Visit, WeightedProblems, all_pairs
 from sourcewise.core.fold_logistic import REFRESH_CLASSES, fit_logistic_folds
+from sourcewise.core.linear_grid import fit_weighted
 from sourcewise.core.logistic import n_outputs, probabilities, scores_each
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.sparse_fits import LogisticRows, fit_sparse_rows
 from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.core.sparse_span import MOST_ROWS
-from sourcewise.core.weighted_grid import WeightedGrid
 
 ALONE = 1e-3  # of the tolerance, for models that stand alone
 # Of models beside shared rows: their losses are averaged, not ranked. But rows of a small share
@@ -275,9 +275,8 @@ class LogisticFamily:
         on_fit: Callable[[int], None] | None = None,
     ) -> FloatArray:
         """Fit all problems under all settings."""
-        return self._grid(problems, *all_pairs(len(problems), settings)).solve(
-            self.grid_tol, on_stop=on_fit
-        )
+        pairs = all_pairs(len(problems), settings)
+        return fit_weighted(problems, self._penalty, *pairs, tol=self.grid_tol, on_stop=on_fit)
 
     def walk_grid(
         self,
@@ -287,7 +286,8 @@ class LogisticFamily:
         on_fit: Callable[[int], None] | None = None,
     ) -> None:
         """Fit one setting after the other, the strongest first."""
-        self._grid(problems, *all_pairs(len(problems), settings)).walk(visit, self.grid_tol, on_fit)
+        pairs, tol = all_pairs(len(problems), settings), self.grid_tol
+        fit_weighted(problems, self._penalty, *pairs, tol=tol, visit=visit, on_stop=on_fit)
 
     def fit_pairs(
         self,
@@ -297,12 +297,8 @@ class LogisticFamily:
         start: FloatArray | None,
     ) -> FloatArray:
         """Fit some pairs of problem and setting, to the last digits, from models nearby."""
-        return self._grid(problems, which, settings).solve(self.final_tol, start)
-
-    def _grid(
-        self, problems: WeightedProblems, which: IntArray, settings: FloatArray
-    ) -> WeightedGrid:
-        return WeightedGrid(problems, self._penalty, which, settings)
+        tol = self.final_tol
+        return fit_weighted(problems, self._penalty, which, settings, tol=tol, start=start)
 
 
 def _stack(starts: IntArray, counts: IntArray) -> tuple[IntArray, NDArray[np.bool_]]:

@@ -23,10 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
+from sourcewise.core.family import Visit, WeightedProblems
 from sourcewise.core.grid_problem import GridGradients, GridProblem
-from sourcewise.core.grid_steps import GridSteps
+from sourcewise.core.grid_steps import GridSteps, leading_directions
 from sourcewise.core.logistic import centre_outputs
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
+from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import rows_in_use, share_gaps
 from sourcewise.core.sparse_rows import SparseRows
 
@@ -42,7 +44,67 @@ PILOTS = 3  # regularisations at whose solutions the curvature is taken
 PILOT_TOL = 1e-6
 
 # Told the columns just solved and their points; returns for every column whether to go on with it.
-Visit = Callable[[IntArray, FloatArray], NDArray[np.bool_]]
+Show = Callable[[IntArray, FloatArray], NDArray[np.bool_]]
+
+
+def fit_weighted(
+    problems: WeightedProblems,
+    penalty: Callable[[int], FloatArray],
+    which: IntArray,
+    C: FloatArray,
+    *,
+    tol: float,
+    start: FloatArray | None = None,
+    visit: Visit | None = None,
+    on_stop: Callable[[int], None] | None = None,
+) -> FloatArray:
+    """Fit pairs of weighted problems and regularisations in as few coordinates as they need.
+
+    Parameters
+    ----------
+    problems : WeightedProblems
+    penalty : callable
+        Penalty of each of so many coefficients, relative to ``1 / C``.
+    which : int array of shape (n_columns,)
+        Problem of each column.
+    C : array of shape (n_columns,)
+    tol, start, on_stop
+        As of `solve_grid`.
+    visit : callable, optional
+        Shown the models of one regularisation after the other, the strongest first; columns of
+        problems that it gives up are not solved. No models are returned then, as they may be large.
+
+    Returns
+    -------
+    array of shape (n_columns, n_outputs, n_features)
+    """
+    directions = leading_directions(problems.sources, problems.reference)
+    problems, space = problems.in_row_space()
+
+    def show(columns: IntArray, W: FloatArray) -> NDArray[np.bool_]:
+        assert visit is not None
+        models = space.back(W.transpose(1, 2, 0))
+        return np.asarray(visit(float(C[columns[0]]), which[columns], models)[which])
+
+    found = solve_grid(
+        GridProblem.of(problems, penalty(problems.reference.X.shape[1]), which, C),
+        tol=tol,
+        basis=_in_coordinates(directions, space),
+        start=None if start is None else space.into(start),
+        show=None if visit is None else show,
+        on_stop=on_stop,
+    )
+    return space.back(found)
+
+
+def _in_coordinates(directions: FloatArray | None, space: RowSpace) -> FloatArray | None:
+    """Give directions that rows span in the coordinates of the rows."""
+    if directions is None or space.basis is None:
+        return directions
+    if directions.shape[1] >= space.X.shape[-1] - 1:
+        return None  # so few coordinates need no others
+    as_models = np.column_stack([directions.T, np.zeros(directions.shape[1])])
+    return np.asarray(space.into(as_models)[:, :-1].T)
 
 
 def solve_grid(
@@ -52,6 +114,7 @@ def solve_grid(
     basis: FloatArray | None = None,
     start: FloatArray | None = None,
     max_iter: int = 300,
+    show: Show | None = None,
     on_stop: Callable[[int], None] | None = None,
 ) -> FloatArray:
     """Solve all columns.
@@ -66,6 +129,10 @@ def solve_grid(
     start : array of shape (n_columns, n_outputs, n_features), optional
         Models near the solutions.
     max_iter : int
+    show : callable, optional
+        Columns are then solved from the strongest regularisation to the weakest, and shown one
+        regularisation at a time, with points of shape (n_features, n_columns, n_outputs); those
+        that it gives up are not solved. Nothing is returned then.
     on_stop : callable, optional
         Told how many columns have just been solved, or given up.
 
@@ -74,6 +141,9 @@ def solve_grid(
     coef : array of shape (n_columns, n_outputs, n_features)
     """
     grid = Grid(problem, basis, tol, max_iter, on_stop)
+    if show is not None:
+        grid.walk(show)
+        return grid.zeros(0).transpose(1, 2, 0)
     everywhere = np.arange(len(problem.C))
     settings = np.unique(problem.C)
     settings = settings[np.unique(np.linspace(0, len(settings) - 1, PILOTS).round().astype(int))]
@@ -85,45 +155,7 @@ def solve_grid(
         near = centre_outputs(start.transpose(2, 0, 1).astype(problem.reference.X.dtype))
         theirs = [np.flatnonzero(at == k) for k in range(len(settings))]
         points = near[:, [some[grid.broadest(some)] for some in theirs]]
-    W = grid.solve(everywhere, near, points, at)
-    return W.transpose(1, 2, 0)
-
-
-def walk_grid(
-    problem: GridProblem,
-    visit: Visit,
-    *,
-    tol: float,
-    basis: FloatArray | None = None,
-    max_iter: int = 300,
-    on_stop: Callable[[int], None] | None = None,
-) -> None:
-    """Solve columns from the strongest regularisation to the weakest.
-
-    As :func:`solve_grid`, but solutions are shown to ``visit``, one regularisation at a time, with
-    points of shape (n_features, n_columns, n_outputs); columns that it gives up are not solved.
-    """
-    grid = Grid(problem, basis, tol, max_iter, on_stop)
-    weighting = problem.weighting
-    latest = grid.zeros(int(weighting.max()) + 1)
-    wanted = np.ones(len(problem.C), dtype=bool)
-    for C in np.unique(problem.C):
-        columns = np.flatnonzero((problem.C == C) & wanted)
-        if len(columns) == 0:
-            continue
-        near = latest[:, weighting[columns]]
-        # Columns of the reference alone have their curvature from its rows at their own point.
-        at = np.where(
-            grid.rows_in_use(columns) > 0, grid.broadest(columns), np.arange(len(columns))
-        )
-        points, at = np.unique(at, return_inverse=True)
-        W = grid.solve(columns, near, near[:, points], at)
-        latest[:, weighting[columns]] = W
-        go_on = visit(columns, W)
-        given_up = int(np.sum(wanted & ~go_on & (problem.C > C)))
-        if on_stop is not None and given_up:
-            on_stop(given_up)
-        wanted &= go_on
+    return grid.solve(everywhere, near, points, at).transpose(1, 2, 0)
 
 
 class Grid:
@@ -168,6 +200,29 @@ class Grid:
             latest = self._minimise(pilot, latest, max(PILOT_TOL, self.tol))
             points.append(latest)
         return np.concatenate(points, axis=1)
+
+    def walk(self, show: Show) -> None:
+        """Solve one regularisation after the other, each weighting from its own last solution."""
+        problem, weighting = self.problem, self.problem.weighting
+        latest = self.zeros(int(weighting.max()) + 1)
+        wanted = np.ones(len(problem.C), dtype=bool)
+        for C in np.unique(problem.C):
+            columns = np.flatnonzero((problem.C == C) & wanted)
+            if len(columns) == 0:
+                continue
+            near = latest[:, weighting[columns]]
+            # Columns of the reference alone have their curvature from its rows at their own point.
+            at = np.where(
+                self.rows_in_use(columns) > 0, self.broadest(columns), np.arange(len(columns))
+            )
+            points, at = np.unique(at, return_inverse=True)
+            W = self.solve(columns, near, near[:, points], at)
+            latest[:, weighting[columns]] = W
+            go_on = show(columns, W)
+            given_up = int(np.sum(wanted & ~go_on & (problem.C > C)))
+            if self.on_stop is not None and given_up:
+                self.on_stop(given_up)
+            wanted &= go_on
 
     def solve(
         self, columns: IntArray, near: FloatArray, points: FloatArray, at: IntArray

@@ -8,18 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.family import SharedRows, SourceRuns, Visit, WeightedProblems, all_pairs
-from sourcewise.core.left_out_ridge import pays, ridge_without
+from sourcewise.core.linear_grid import fit_weighted
 from sourcewise.core.logistic import MANY_FEATURES, scores_each, solve_with_ridge
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_curvature import row_moments
 from sourcewise.core.sparse_fits import SquaredRows, fit_sparse_rows
 from sourcewise.core.sparse_rows import SparseRows, stack_rows
 from sourcewise.core.sparse_span import MOST_ROWS
-from sourcewise.core.weighted_grid import WeightedGrid
 
 MANY_MOMENTS = 400  # coordinates beyond which gradients cost less than solving systems
 # Predicted relative decrease at which fits by gradients stop: of many that are compared, and of few
@@ -27,6 +27,7 @@ MANY_MOMENTS = 400  # coordinates beyond which gradients cost less than solving 
 WIDE_TOL = 1e-7
 WIDE_FINAL_TOL = 1e-14
 SPARSE_TOL = 1e-10  # of models of many sparse rows, which are fitted stepwise
+LEAST_LEFT = 1e-9  # of 1 minus a row's leverage; below, the identity loses too many digits
 MOMENT_ENTRIES = 16_000_000  # of the moments that are asked of the sources at a time
 
 
@@ -187,7 +188,7 @@ class RidgeFamily:
         pairs = all_pairs(len(problems), settings)
         if _has_few_coordinates(problems):
             return self._from_moments(problems, *pairs, on_fit)
-        return WeightedGrid(problems, self._penalty, *pairs).solve(WIDE_TOL, on_stop=on_fit)
+        return fit_weighted(problems, self._penalty, *pairs, tol=WIDE_TOL, on_stop=on_fit)
 
     def walk_grid(
         self,
@@ -202,7 +203,7 @@ class RidgeFamily:
         """
         if not _has_few_coordinates(problems):
             pairs = all_pairs(len(problems), settings)
-            WeightedGrid(problems, self._penalty, *pairs).walk(visit, WIDE_TOL, on_fit)
+            fit_weighted(problems, self._penalty, *pairs, tol=WIDE_TOL, visit=visit, on_stop=on_fit)
             return
         models = self.fit_grid(problems, settings, on_fit)
         by_setting = models.reshape(len(problems), len(settings), *models.shape[1:])
@@ -219,7 +220,8 @@ class RidgeFamily:
         """Fit some pairs of problem and setting, to the last digits."""
         if _has_few_coordinates(problems):
             return self._from_moments(problems, which, settings)
-        return WeightedGrid(problems, self._penalty, which, settings).solve(WIDE_FINAL_TOL, start)
+        tol = WIDE_FINAL_TOL
+        return fit_weighted(problems, self._penalty, which, settings, tol=tol, start=start)
 
     def _from_moments(
         self,
@@ -260,3 +262,63 @@ def _has_few_coordinates(problems: WeightedProblems) -> bool:
     """Whether matrices of the size of the features, or of the rows, can be afforded."""
     n_trusted, d = problems.reference.X.shape
     return bool(min(d, n_trusted + int(problems.sources.row_counts.sum())) <= MANY_MOMENTS)
+
+
+def pays(n_left_out: int, n_features: int) -> bool:
+    """Whether rows that are ever left out are few enough beside the features."""
+    return n_left_out <= 2 * n_features
+
+
+def ridge_without(
+    X: FloatArray,
+    y: FloatArray,
+    weights: FloatArray,
+    left_out: NDArray[np.bool_],
+    ridge: FloatArray,
+) -> FloatArray | None:
+    r"""Models without the rows of each group, from one factorisation of all rows.
+
+    With :math:`A = Z^\top Z + Q` of all rows, scaled by the roots of their weights, and their model
+    :math:`w`, the model without the rows :math:`S` is, by Woodbury's identity,
+
+    .. math:: w_{-S} = w - A^{-1} Z_S^\top \big( I - Z_S A^{-1} Z_S^\top \big)^{-1} (u_S - Z_S w) ,
+
+    with :math:`u` the scaled targets: a system of the size of :math:`S` instead of one of all
+    features.
+
+    Parameters
+    ----------
+    X : array of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    weights : array of shape (n_rows,)
+    left_out : bool array of shape (n_groups, n_some)
+        Of the first ``n_some`` rows; the others are in every model.
+    ridge : array of shape (n_features,)
+
+    Returns
+    -------
+    coef : array of shape (n_groups, n_features), or None
+        None where rounding would spoil it: a group that all but decides a coefficient.
+    """
+    root = np.sqrt(weights.astype(np.float64))
+    Z, u = X * root[:, None], y * root
+    A = Z.T @ Z
+    A[np.diag_indices(len(ridge))] += ridge
+    some = left_out.shape[1]
+    try:
+        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        solved = cho_solve(factor, np.column_stack([Z[:some].T, Z.T @ u]), check_finite=False)
+        influence, w = solved[:, :some], solved[:, some]
+        leverage = Z[:some] @ influence
+        if some and np.diag(leverage).max() > 1.0 - LEAST_LEFT:
+            return None
+        missed = u[:some] - Z[:some] @ w
+        models = np.empty((len(left_out), len(w)))
+        for model, group in zip(models, left_out, strict=True):
+            S = np.flatnonzero(group)
+            left = np.eye(len(S)) - leverage[np.ix_(S, S)]
+            part = cho_solve(cho_factor(left, lower=True, check_finite=False), missed[S])
+            model[:] = w - influence[:, S] @ part
+    except LinAlgError:
+        return None
+    return models
