@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from plain_logistic import fit_logistic
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.batched_logistic import Curvature, fit_logistic_batch
 from sourcewise.core.family import SharedRows, SourceRuns
 from sourcewise.core.linear import LogisticFamily, like_runs
-from sourcewise.core.logistic import fit_logistic
 from sourcewise.core.ridge import RidgeFamily
 
 

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from plain_logistic import fit_logistic
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.fold_logistic import LogisticColumns, fit_logistic_folds
-from sourcewise.core.logistic import fit_logistic, probabilities, targets
+from sourcewise.core.logistic import probabilities, targets
 
 
 def rows(n_classes, n=120, d=6, seed=0, noise=1.5):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from made_up_grids import grid_problem, row_weights
+from plain_logistic import fit_logistic
 from sklearn.linear_model import Ridge
 
 from sourcewise.core import grid_steps
@@ -10,7 +11,7 @@ from sourcewise.core.data import ReferenceRows, group_rows
 from sourcewise.core.grid_problem import GridGradients
 from sourcewise.core.grid_steps import GridSteps, leading_directions
 from sourcewise.core.linear_grid import solve_grid
-from sourcewise.core.logistic import fit_logistic, probabilities
+from sourcewise.core.logistic import probabilities
 from sourcewise.engines.memory import MemorySources
 
 
@@ -57,7 +58,6 @@ def logistic_solutions(problem):
         n_classes=data.n_classes,
         penalty=problem.penalty,
         tol=1e-12,
-        max_iter=2000,
     )
 
 

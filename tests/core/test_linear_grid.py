@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from made_up_grids import grid_problem, row_weights
+from plain_logistic import fit_logistic
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
@@ -8,7 +9,7 @@ from sourcewise.core.family import given_problems
 from sourcewise.core.grid_problem import GridGradients
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.linear_grid import solve_grid
-from sourcewise.core.logistic import fit_logistic, probabilities
+from sourcewise.core.logistic import probabilities
 from sourcewise.engines.memory import MemorySources
 
 

@@ -3,7 +3,8 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from sourcewise.core.logistic import fit_logistic, probabilities
+from sourcewise.core.fold_logistic import fit_logistic_folds
+from sourcewise.core.logistic import probabilities
 
 
 def problem(n_classes, n=200, d=6, columns=5, seed=0, noise=3.0):
@@ -12,6 +13,13 @@ def problem(n_classes, n=200, d=6, columns=5, seed=0, noise=3.0):
     scores = X @ rng.normal(size=(d + 1, n_classes)) + noise * rng.gumbel(size=(n, n_classes))
     y = scores.argmax(axis=1)
     return X, y, rng.random((n, columns)), np.logspace(-3, 3, columns)
+
+
+def fit_logistic(X, y, R, C, *, n_classes, penalty=None, tol=1e-9, start=None):
+    penalty = np.ones(X.shape[1]) if penalty is None else penalty
+    return fit_logistic_folds(
+        X, y, R, C, n_classes=n_classes, penalty=penalty, tol=tol, start=start
+    )
 
 
 def objective(X, y, weights, C, coef, penalty=None):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from plain_logistic import fit_logistic
 from scipy.optimize import minimize
 
-from sourcewise.core.logistic import fit_logistic
 from sourcewise.core.robust import (
     THRESHOLD,
     log_losses,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse
+from plain_logistic import fit_logistic
 
 from sourcewise.core import sparse_fits
-from sourcewise.core.logistic import fit_logistic
 from sourcewise.core.sparse_fits import (
     LogisticRows,
     SquaredRows,

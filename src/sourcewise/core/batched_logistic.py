@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.logistic import fit_logistic, inverse_with_ridge
+from sourcewise.core.fold_logistic import fit_logistic_folds
+from sourcewise.core.logistic import inverse_with_ridge
 from sourcewise.core.residuals import residuals
 
 # Iterations that make do with the last Hessian. The folds' own ones differ from their mean, so that
@@ -89,7 +90,7 @@ def fit_logistic_batch(
         points, V, G, floor = _move(at, points, direction, slope, ridge)
     coef = W.transpose(0, 2, 1)
     for k, s in enumerate(running.tolist()):
-        coef[s] = fit_logistic(
+        coef[s] = fit_logistic_folds(
             X[s],
             y[s],
             row_weights[s],

@@ -44,8 +44,9 @@ def fit_logistic_folds(
     penalty: FloatArray,
     tol: float,
     refresh: int | None = None,
+    start: FloatArray | None = None,
 ) -> FloatArray:
-    """Solve the same problems as `fit_logistic`, faster where columns of the same ``C`` are alike.
+    """Fit many weightings of the same rows.
 
     Parameters
     ----------
@@ -62,15 +63,23 @@ def fit_logistic_folds(
         A column stops when its predicted decrease is below ``tol`` times its objective.
     refresh : int, optional
         Gradients after which a weighting gets a curvature of its own.
+    start : array of shape (n_columns, n_outputs, n_features), optional
+        Where weightings start that have little in common; they have no leader then.
 
     Returns
     -------
     coef : array of shape (n_columns, n_outputs, n_features)
     """
+    labels = signed_labels(y, n_outputs(n_classes), X.dtype)
+    if start is not None:
+        columns = LogisticColumns(X, labels, row_weights, penalty[:, None] / C)
+        W, each = start.transpose(2, 0, 1).astype(X.dtype), np.arange(len(C))
+        curvature = SharedCurvature(columns.inverse_curvatures(W), each)
+        W = columns.minimise(W, each, curvature, tol=tol, refresh=LEADER_REFRESH)
+        return np.asarray(W.transpose(1, 2, 0))
     settings, group = np.unique(C, return_inverse=True)
     group = group.ravel()
     means = np.stack([row_weights[:, group == g].mean(axis=1) for g in range(len(settings))], 1)
-    labels = signed_labels(y, n_outputs(n_classes), X.dtype)
     W = np.zeros((X.shape[1], len(settings), n_outputs(n_classes)), dtype=X.dtype)
     leaders = LogisticColumns(X, labels, means, penalty[:, None] / settings)
     apart = np.bincount(group).max() > 1

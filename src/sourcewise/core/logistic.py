@@ -11,19 +11,13 @@ and :math:`q` a penalty per feature: scikit-learn's objective divided by :math:`
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
 from sourcewise.core.sparse_rows import SparseRows
 
 MANY_FEATURES = 200  # beyond, matrices of that size are what a fit costs
 WORTH_A_CALL = 4000  # products in the time of a handful of calls
-# Gradients after which a column that is still running gets a curvature of its own. Several classes
-# wait longer: their curvature is only block-diagonal, and the update learns what it leaves out.
-REFRESH = 8
-REFRESH_MULTINOMIAL = 16
 
 
 def n_outputs(n_classes: int) -> int:
@@ -62,91 +56,6 @@ def targets(y: IntArray, n_classes: int, dtype: np.dtype[np.floating]) -> FloatA
     if n_classes <= 2:
         return np.asarray(y.astype(dtype)[:, None])
     return np.asarray((y[:, None] == np.arange(n_classes)).astype(dtype))
-
-
-def fit_logistic(
-    X: FloatArray,
-    y: IntArray,
-    row_weights: FloatArray,
-    C: FloatArray,
-    *,
-    n_classes: int,
-    penalty: FloatArray | None = None,
-    start: FloatArray | None = None,
-    tol: float = 1e-9,
-    max_iter: int = 500,
-) -> FloatArray:
-    """Solve all columns of a batch of arbitrary row weights.
-
-    Parameters
-    ----------
-    X : array of shape (n_rows, n_features)
-        Shared design; its dtype is the working precision.
-    y : int array of shape (n_rows,)
-        Class codes.
-    row_weights : array of shape (n_rows, n_columns)
-        Nonnegative weights ``r``.
-    C : array of shape (n_columns,)
-        Inverse regularisation strength, as in scikit-learn.
-    n_classes : int
-    penalty : array of shape (n_features,), optional
-        Relative penalty ``q`` of each coefficient; ones by default.
-    start : array of shape (n_columns, n_outputs, n_features), optional
-        Where to start; zero by default.
-    tol : float
-        A column stops when its predicted decrease is below ``tol`` times its objective.
-    max_iter : int
-
-    Returns
-    -------
-    coef : array of shape (n_columns, n_outputs, n_features)
-    """
-    n_columns, outputs = row_weights.shape[1], n_outputs(n_classes)
-    ridge = (np.ones(X.shape[1]) if penalty is None else penalty)[:, None] / np.asarray(C)
-    ridge = ridge.astype(X.dtype)
-    R = np.ascontiguousarray(row_weights, dtype=X.dtype)
-    indicator = targets(y, n_classes, X.dtype)
-    W = np.zeros((X.shape[1], n_columns, outputs), dtype=X.dtype)
-    if start is not None:
-        W[:] = start.transpose(2, 0, 1)
-    inverse = np.empty((n_columns, outputs, X.shape[1], X.shape[1]), dtype=X.dtype)
-
-    def evaluate(W: FloatArray, columns: IntArray) -> Gradient:
-        p = positive_probabilities(product(X, W))
-        residual = p - indicator[:, None, :]
-        weights = R[:, columns]
-        # 1 - p(label) never exceeds -log p(label).
-        floor = np.einsum("jp,jp->p", weights, np.abs(residual).max(axis=2), dtype=np.float64)
-        shrink = ridge[:, columns, None] * W
-        gradient = product(X.T, weights[:, :, None] * residual) + shrink
-        return Gradient(gradient, floor + 0.5 * inner(shrink, W))
-
-    def refresh(W: FloatArray, columns: IntArray) -> NDArray[np.bool_]:
-        # At zero all classes are equally probable: one curvature is that of all outputs.
-        different = outputs if W.any() else 1
-        V = R[:, columns, None] * row_curvature(product(X, W))[:, :, :different]
-        for k, column in enumerate(columns):
-            for output in range(different):
-                H = X.T @ (X * V[:, k, output, None])
-                inverse[column, output:] = inverse_with_ridge(H, ridge[:, column])
-        return np.ones(len(columns), dtype=bool)
-
-    def precondition(vectors: FloatArray, columns: IntArray) -> FloatArray:
-        mine = inverse if len(columns) == n_columns else inverse[columns]
-        applied = np.matmul(mine, vectors.transpose(1, 2, 0)[..., None])
-        return centre_outputs(np.ascontiguousarray(applied[..., 0].transpose(2, 0, 1)))
-
-    refresh(W, np.arange(n_columns))
-    solution, _ = minimise_columns(
-        W,
-        evaluate,
-        precondition,
-        tol=tol,
-        max_iter=max_iter,
-        refresh=refresh,
-        refresh_every=REFRESH if outputs == 1 else REFRESH_MULTINOMIAL,
-    )
-    return solution.transpose(1, 2, 0)
 
 
 def row_curvature(scores: FloatArray) -> FloatArray:

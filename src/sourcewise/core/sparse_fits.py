@@ -107,7 +107,7 @@ def fit_sparse_rows(
     """Fit models to weightings (n_rows, n_columns): (n_columns, n_outputs, n_features).
 
     Column ``p`` minimises ``sum_j r_jp loss_j + sum_f penalty_f w_f^2 / (2 C_p)``; ``start`` and
-    ``tol`` are as for :func:`sourcewise.core.logistic.fit_logistic`.
+    ``tol`` are as for :func:`sourcewise.core.fold_logistic.fit_logistic_folds`.
     """
     n_columns, d = row_weights.shape[1], X.shape[1]
     coef = np.empty((n_columns, loss.outputs, d), dtype=X.dtype)
