@@ -152,6 +152,14 @@ def test_a_source_answers_the_same_whoever_else_is_asked():
     np.testing.assert_allclose(found["b"][:, 1], found_alone["b"][:, 0], rtol=1e-9)
 
 
+def test_places_are_no_more_than_rows_however_many_folds_are_asked_for():
+    data = make([60, 3, 40])
+    question = local_question(fit_reference(data, draw_folds(data, 5, 1, 0), FAMILY, brier_loss), 0)
+    many = replace(question.message, sent={**question.message.sent, "n_folds": 10**12})
+    answer = many.answer(data.select([1]), ["a"])
+    assert answer["own_masses"].shape == (3, 1)
+
+
 def test_places_of_models_that_a_source_has_not_count_nothing():
     answer = ask(make([60, 1, 2, 80]), [1, 2, 3])[1]
     assert answer["own_models"].shape == (5, 1, 7, 3)

@@ -130,6 +130,7 @@ def fit_own(
         mean loss and the variance of a row's loss, NaN of one row.
     """
     X, y, shares, counts = sources.X, sources.y, sources.row_shares, sources.row_counts
+    n_folds = min(n_folds, int(counts.max()))  # places cost memory, however many are asked for
     k = np.where(counts > 1, np.minimum(n_folds, counts), 0)
     fold = _own_folds(sources, names, k, seed)
     owner = sources.source_of_row
