@@ -4,7 +4,8 @@ from plain_logistic import fit_logistic
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.fold_logistic import LogisticColumns, fit_logistic_folds
-from sourcewise.core.logistic import probabilities, targets
+from sourcewise.core.logistic import probabilities
+from sourcewise.core.loss import Logistic
 
 
 def rows(n_classes, n=120, d=6, seed=0, noise=1.5):
@@ -107,8 +108,7 @@ def test_weightings_that_have_nothing_in_common_are_fitted_all_the_same(n_classe
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_blocks_of_rows_and_shared_points_do_not_change_gradients(n_classes, monkeypatch):
     X, y, weights = rows(n_classes)
-    labels = targets(y, n_classes, X.dtype)
-    labels = 2.0 * labels - 1.0 if n_classes == 2 else labels
+    labels = Logistic(n_classes).labels(y, X.dtype)
     columns = LogisticColumns(X, labels, weights, np.ones((7, 5)))
     points = np.random.default_rng(4).normal(size=(7, 2, labels.shape[1]))
     at, some = np.array([1, 0, 1]), np.array([0, 2, 4])

@@ -9,7 +9,7 @@ from made_up_grids import untrusted_rows_of
 from sourcewise.core import source_gradients
 from sourcewise.core.data import group_rows
 from sourcewise.core.logistic import probabilities
-from sourcewise.core.residuals import residuals
+from sourcewise.core.loss import residuals
 from sourcewise.core.source_gradients import SourceGradients, group_sources
 from sourcewise.core.source_weights import CutoffWeights, GivenWeights
 

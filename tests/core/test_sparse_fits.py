@@ -8,12 +8,8 @@ import scipy.sparse
 from plain_logistic import fit_logistic
 
 from sourcewise.core import sparse_fits
-from sourcewise.core.sparse_fits import (
-    LogisticRows,
-    SquaredRows,
-    fit_sparse_rows,
-    leading_directions,
-)
+from sourcewise.core.loss import Logistic, Squared
+from sourcewise.core.sparse_fits import fit_sparse_rows, leading_directions
 from sourcewise.core.sparse_rows import SparseRows
 
 N, D = 300, 90
@@ -38,10 +34,10 @@ def test_logistic(made_up, n_classes, coefficients, monkeypatch):
     y = (3.0 * X[:, :n_classes] + np.random.default_rng(1).normal(size=(N, n_classes))).argmax(1)
     C = np.logspace(-2, 2, 5)
     wanted = fit_logistic(X, y, weights, C, n_classes=n_classes, penalty=penalty, tol=1e-14)
-    loss = LogisticRows(y, n_classes, np.float64)
-    found = fit_sparse_rows(rows, loss, weights, C, penalty=penalty, tol=1e-12)
+    how = {"loss": Logistic(n_classes), "penalty": penalty, "tol": 1e-12}
+    found = fit_sparse_rows(rows, y, weights, C, **how)
     np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
-    again = fit_sparse_rows(rows, loss, weights, C, penalty=penalty, tol=1e-12, start=wanted)
+    again = fit_sparse_rows(rows, y, weights, C, start=wanted, **how)
     np.testing.assert_allclose(again, wanted, atol=1e-4 * np.abs(wanted).max())
 
 
@@ -49,9 +45,7 @@ def test_squared(made_up):
     rows, X, weights, penalty = made_up
     y = X[:, 0] - X[:, 1] + np.random.default_rng(1).normal(size=N)
     C = np.logspace(-2, 2, 5)
-    found = fit_sparse_rows(
-        rows, SquaredRows(y, np.float64), weights, C, penalty=penalty, tol=1e-14
-    )
+    found = fit_sparse_rows(rows, y, weights, C, loss=Squared(), penalty=penalty, tol=1e-14)
     for r, c, model in zip(weights.T, C, found, strict=True):
         wanted = np.linalg.solve((X.T * r) @ X + np.diag(penalty / c), X.T @ (r * y))
         np.testing.assert_allclose(model[0], wanted, atol=1e-5 * np.abs(wanted).max())

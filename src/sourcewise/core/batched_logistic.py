@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs, spotrf, spotrs
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.fold_logistic import fit_logistic_folds
 from sourcewise.core.logistic import inverse_with_ridge
-from sourcewise.core.residuals import residuals
+from sourcewise.core.loss import residuals
 
 # Iterations that make do with the last Hessian. The folds' own ones differ from their mean, so that
 # even a new one leaves several gradients to take.

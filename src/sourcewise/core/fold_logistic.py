@@ -9,20 +9,13 @@ objective is that of :mod:`sourcewise.core.logistic`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.logistic import (
-    centre_outputs,
-    inverse_with_ridge,
-    n_outputs,
-    row_curvature,
-)
+from sourcewise.core.logistic import centre_outputs, inverse_with_ridge
+from sourcewise.core.loss import Logistic
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
-from sourcewise.core.residuals import residuals
 
 LEADER_TOL = 1e-6  # of leaders: nearer to their end than weightings are to each other
 LEADER_REFRESH = 8  # gradients after which a leader gets a new curvature
@@ -70,7 +63,8 @@ def fit_logistic_folds(
     -------
     coef : array of shape (n_columns, n_outputs, n_features)
     """
-    labels = signed_labels(y, n_outputs(n_classes), X.dtype)
+    loss = Logistic(n_classes)
+    labels = loss.labels(y, X.dtype)
     if start is not None:
         columns = LogisticColumns(X, labels, row_weights, penalty[:, None] / C)
         W, each = start.transpose(2, 0, 1).astype(X.dtype), np.arange(len(C))
@@ -80,7 +74,7 @@ def fit_logistic_folds(
     settings, group = np.unique(C, return_inverse=True)
     group = group.ravel()
     means = np.stack([row_weights[:, group == g].mean(axis=1) for g in range(len(settings))], 1)
-    W = np.zeros((X.shape[1], len(settings), n_outputs(n_classes)), dtype=X.dtype)
+    W = np.zeros((X.shape[1], len(settings), loss.outputs), dtype=X.dtype)
     leaders = LogisticColumns(X, labels, means, penalty[:, None] / settings)
     apart = np.bincount(group).max() > 1
     alone = np.arange(len(settings))
@@ -102,13 +96,6 @@ def fit_logistic_folds(
     return np.asarray(W.transpose(1, 2, 0))
 
 
-def signed_labels(y: IntArray, outputs: int, dtype: Any) -> FloatArray:
-    """+1 and -1 for one output, the indicator for more, (n_rows, n_outputs)."""
-    if outputs == 1:
-        return np.asarray(2 * y[:, None] - 1, dtype=dtype)
-    return np.asarray(np.eye(outputs)[y], dtype=dtype)
-
-
 class LogisticColumns:
     """Gradients and curvatures of many weightings of the same rows.
 
@@ -125,6 +112,7 @@ class LogisticColumns:
         self, X: FloatArray, labels: FloatArray, row_weights: FloatArray, ridge: FloatArray
     ):
         self.X, self.labels, self.label = X, labels, labels.argmax(axis=1)
+        self.loss = Logistic(labels.shape[1])
         self.R = np.ascontiguousarray(row_weights, dtype=X.dtype)
         self.ridge = ridge.astype(X.dtype)
 
@@ -149,7 +137,7 @@ class LogisticColumns:
         for low in range(0, len(self.X), step):
             rows = slice(low, low + step)
             X = self.X[rows]
-            P = residuals(X @ flat, self.labels[rows]).reshape(len(X), outputs, -1)
+            P = self.loss.residuals(X @ flat, self.labels[rows]).reshape(len(X), outputs, -1)
             if at is not None:
                 P = P[:, :, at]
             P *= R[rows, None]
@@ -166,7 +154,7 @@ class LogisticColumns:
         outputs = point.shape[1]
         # At zero all classes are equally probable: one curvature is that of all outputs.
         different = outputs if point.any() else 1
-        V = self.R[:, column, None] * row_curvature(self.X @ point)[:, :different]
+        V = self.R[:, column, None] * self.loss.curvature(self.X @ point)[:, :different]
         inverses = [
             inverse_with_ridge(self.X.T @ (self.X * v[:, None]), self.ridge[:, column]) for v in V.T
         ]

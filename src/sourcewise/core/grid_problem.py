@@ -10,9 +10,9 @@ import numpy as np
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import WeightedProblems
-from sourcewise.core.logistic import n_outputs
-from sourcewise.core.quasi_newton import Gradient, inner
-from sourcewise.core.source_gradients import BLOCK, label_sums, loss_of, outputs_first
+from sourcewise.core.loss import label_sums, loss_of
+from sourcewise.core.quasi_newton import Gradient
+from sourcewise.core.source_gradients import BLOCK, outputs_first
 from sourcewise.core.source_weights import SourceWeights
 
 
@@ -62,8 +62,9 @@ class GridGradients:
         self.problem = problem
         self.sums = problem.sources.weighted(problem.weights)
         reference = problem.reference
-        self.outputs = n_outputs(reference.n_classes)
-        self.labels, self.residuals = loss_of(reference.y, reference.n_classes, reference.X.dtype)
+        self.loss = loss_of(reference.n_classes)
+        self.outputs = self.loss.outputs
+        self.labels = self.loss.labels(reference.y, reference.X.dtype)
 
     def __call__(self, W: FloatArray, columns: IntArray) -> Gradient:
         """Gradients of some columns at points of shape (n_features, n_columns, n_outputs)."""
@@ -79,9 +80,7 @@ class GridGradients:
         d = len(W)
         gradient = np.ascontiguousarray(sums[:d].swapaxes(1, 2))
         of_labels = sums[d].sum(axis=0, dtype=np.float64)
-        if self.problem.reference.n_classes:
-            return Gradient(gradient, -of_labels)
-        return Gradient(gradient, 0.5 * (inner(W, gradient) - of_labels))
+        return Gradient(gradient, self.loss.floor(of_labels, W, gradient))
 
     def _of_reference(self, W: FloatArray, columns: IntArray) -> FloatArray:
         """Weighted sums over the reference's rows, each column with the shares of its fold."""
@@ -93,7 +92,7 @@ class GridGradients:
         for low in range(0, len(self.labels), step):
             part = slice(low, low + step)
             X, labels = problem.reference.X[part], self.labels[part]
-            P = self.residuals(X @ flat, labels)
+            P = self.loss.residuals(X @ flat, labels)
             by_column = problem.reference_shares[:, part].T[:, problem.fold[columns]] * weights
             P.reshape(len(P), self.outputs, -1)[:] *= by_column[:, None, :].astype(P.dtype)
             sums[:-1] += X.T @ P

@@ -18,7 +18,7 @@ from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
 from sourcewise.core.engine import Engine
 from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.logistic import centre_outputs, n_outputs, product
-from sourcewise.core.source_curvature import Coordinates, row_probabilities, spread_of
+from sourcewise.core.source_curvature import Coordinates, spread_of
 from sourcewise.core.source_weights import rows_in_use
 from sourcewise.core.sparse_rows import SparseRows
 
@@ -114,6 +114,7 @@ class GridSteps:
 
     def __init__(self, problem: GridProblem, gradients: GridGradients, basis: FloatArray | None):
         self.problem, self.sums, self.basis = problem, gradients.sums, basis
+        self.loss = gradients.loss
         self.penalty = problem.penalty
         if basis is not None:
             self.penalty = np.append(np.ones(basis.shape[1]), problem.penalty[-1])
@@ -173,7 +174,7 @@ class GridSteps:
         problem, reference = self.problem, self.problem.reference
         found = {}
         for a in np.unique(at):
-            p = row_probabilities(reference.X @ points[:, a], reference.n_classes)
+            p = self.loss.parts(reference.X @ points[:, a])
             for f in np.unique(problem.fold[columns[at == a]]):
                 found[int(a), int(f)] = self.rows.curvature(p, problem.reference_shares[f])
         return found

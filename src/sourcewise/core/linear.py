@@ -16,8 +16,9 @@ from sourcewise.core.family import SharedRows, SourceRuns, Visit, WeightedProble
 from sourcewise.core.fold_logistic import REFRESH_CLASSES, fit_logistic_folds
 from sourcewise.core.linear_grid import fit_weighted
 from sourcewise.core.logistic import n_outputs, probabilities, scores_each
+from sourcewise.core.loss import Logistic
 from sourcewise.core.row_space import RowSpace
-from sourcewise.core.sparse_fits import LogisticRows, fit_sparse_rows
+from sourcewise.core.sparse_fits import fit_sparse_rows
 from sourcewise.core.sparse_rows import SparseRows
 from sourcewise.core.sparse_span import MOST_ROWS
 
@@ -107,10 +108,9 @@ class LogisticFamily:
         settings: FloatArray,
         start: FloatArray | None = None,
     ) -> FloatArray:
-        loss = LogisticRows(y, self.n_classes, X.dtype)
-        penalty = self._penalty(X.shape[1])
+        loss, penalty = Logistic(self.n_classes), self._penalty(X.shape[1])
         return fit_sparse_rows(
-            X, loss, row_weights, settings, penalty=penalty, tol=self.tol, start=start
+            X, y, row_weights, settings, loss=loss, penalty=penalty, tol=self.tol, start=start
         )
 
     def predict(self, models: FloatArray, X: FloatArray) -> FloatArray:

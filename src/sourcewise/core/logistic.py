@@ -51,22 +51,6 @@ def scores_each(models: FloatArray, which: IntArray, X: FloatArray | SparseRows)
     return scores
 
 
-def targets(y: IntArray, n_classes: int, dtype: np.dtype[np.floating]) -> FloatArray:
-    """Return each output's indicator, (n_rows, 1) for two classes or (n_rows, n_classes)."""
-    if n_classes <= 2:
-        return np.asarray(y.astype(dtype)[:, None])
-    return np.asarray((y[:, None] == np.arange(n_classes)).astype(dtype))
-
-
-def row_curvature(scores: FloatArray) -> FloatArray:
-    """Second derivative of the row loss in each output, ``p (1 - p)``; same shape as scores.
-
-    Exact for one output, the diagonal of the Hessian for more.
-    """
-    p = positive_probabilities(scores)
-    return np.asarray(p * (1.0 - p))
-
-
 def positive_probabilities(scores: FloatArray) -> FloatArray:
     """Probability of each output: of class 1 for one output, of every class for more."""
     return _sigmoid(scores) if scores.shape[-1] == 1 else probabilities(scores)

@@ -35,7 +35,7 @@ from scipy.special import logsumexp
 
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.data import FloatArray
-from sourcewise.core.logistic import probabilities, targets
+from sourcewise.core.logistic import probabilities
 from sourcewise.core.losses import NO_LOSS
 
 # What takes part beside an estimator of the user's own: the default learner; the estimator on the
@@ -91,7 +91,7 @@ class HeldOutRows:
         counted = self._chance(p[:, None, :])[:, 0] > self.least_probability
         importance = self.size * self.row_shares * counted
         by_output = p[:, -scores.shape[1] :]  # of two classes the second has the score
-        excess = by_output - targets(self.y, self.n_classes, p.dtype)
+        excess = by_output - np.eye(p.shape[1])[self.y][:, -by_output.shape[1] :]
         gradient = np.einsum("no,nom->m", importance[:, None] * excess, self.scores)
         rooted = np.sqrt(importance[:, None] * by_output)[:, :, None] * self.scores
         mean = np.sqrt(importance)[:, None] * np.einsum("no,nom->nm", by_output, self.scores)

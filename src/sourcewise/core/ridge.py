@@ -15,9 +15,10 @@ from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.core.family import SharedRows, SourceRuns, Visit, WeightedProblems, all_pairs
 from sourcewise.core.linear_grid import fit_weighted
 from sourcewise.core.logistic import MANY_FEATURES, scores_each, solve_with_ridge
+from sourcewise.core.loss import Squared
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_curvature import row_moments
-from sourcewise.core.sparse_fits import SquaredRows, fit_sparse_rows
+from sourcewise.core.sparse_fits import fit_sparse_rows
 from sourcewise.core.sparse_rows import SparseRows, stack_rows
 from sourcewise.core.sparse_span import MOST_ROWS
 
@@ -71,9 +72,9 @@ class RidgeFamily:
         settings: FloatArray,
         start: FloatArray | None = None,
     ) -> FloatArray:
-        loss, penalty = SquaredRows(y, X.dtype), self._penalty(X.shape[1])
+        loss, penalty = Squared(), self._penalty(X.shape[1])
         return fit_sparse_rows(
-            X, loss, row_weights, settings, penalty=penalty, tol=SPARSE_TOL, start=start
+            X, y, row_weights, settings, loss=loss, penalty=penalty, tol=SPARSE_TOL, start=start
         )
 
     def _solve(self, grams: FloatArray, moments: FloatArray, settings: FloatArray) -> FloatArray:

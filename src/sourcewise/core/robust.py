@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.fold_logistic import REFRESH, LogisticColumns, SharedCurvature, signed_labels
+from sourcewise.core.fold_logistic import REFRESH, LogisticColumns, SharedCurvature
+from sourcewise.core.loss import Logistic
 from sourcewise.core.quasi_newton import inner
 
 THRESHOLD = 1.345**2  # 95 % efficiency without outliers
@@ -93,7 +94,8 @@ def minimise_robust(
     """
     W = start.transpose(2, 0, 1).astype(X.dtype)
     R = row_weights.astype(X.dtype, copy=False)
-    labels, ridge = signed_labels(y, W.shape[2], X.dtype), (penalty[:, None] / C).astype(X.dtype)
+    labels = Logistic(W.shape[2]).labels(y, X.dtype)
+    ridge = (penalty[:, None] / C).astype(X.dtype)
     settings, firsts, group = np.unique(C, return_index=True, return_inverse=True)
     # Of the first column of each setting and some rows: good enough for all fits of all columns.
     some = np.argsort(y, kind="stable")[:: max(len(y) // (CURVATURE_ROWS * X.shape[1]), 1)]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.logistic import positive_probabilities
+from sourcewise.core.loss import loss_of
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.core.sparse_rows import SparseRows
 
@@ -125,13 +125,13 @@ def weighted_curvature(
     outside : array of shape (n_columns, n_outputs)
         Curvature of a direction outside the basis, in the mean over them.
     """
-    d, n_points, k = points.shape
+    loss, (d, n_points, k) = loss_of(data.n_classes), points.shape
     size = k * (d if basis is None else basis.shape[1] + 1)
     dtype = data.X.dtype
     found = np.zeros((len(columns), size * size + k), dtype=dtype)
 
     def of_rows(X: FloatArray, weight: FloatArray, counts: IntArray, p: int) -> FloatArray:
-        probability = row_probabilities(X @ points[:, p], data.n_classes)
+        probability = loss.parts(X @ points[:, p])
         rows, factors = thin(weight * importance(probability), counts, every)
         total = np.zeros(found.shape[1], dtype=dtype)
         step = max(64, ROW_ENTRIES // size)
@@ -200,21 +200,10 @@ def thin(importance: FloatArray, counts: IntArray, every: int) -> tuple[IntArray
 
 
 def importance(probability: FloatArray) -> FloatArray:
-    """How much curvature a row has, from what `row_probabilities` returns."""
+    """How much curvature a row has, from what `Loss.parts` returns."""
     if probability.shape[1] == 1:
         return np.asarray(probability[:, 0], dtype=np.float64)
     return np.asarray(np.sum(probability * (1.0 - probability), axis=1, dtype=np.float64))
-
-
-def row_probabilities(scores: FloatArray, n_classes: int) -> FloatArray:
-    """Probabilities of several classes; else the second derivative of the loss in one score.
-
-    Without classes the loss is half the squared error, and its second derivative 1.
-    """
-    if not n_classes:
-        return np.ones_like(scores)
-    p = positive_probabilities(scores)
-    return p if n_classes > 2 else np.asarray(p * (1.0 - p))
 
 
 def spread_rows(data: SourceData, directions: FloatArray) -> FloatArray:

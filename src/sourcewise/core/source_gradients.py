@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.logistic import n_outputs, targets
-from sourcewise.core.residuals import residuals
+from sourcewise.core.loss import label_sums, loss_of
 from sourcewise.core.source_weights import SourceWeights
 
 Residuals = Callable[[FloatArray, FloatArray], FloatArray]
@@ -77,12 +76,13 @@ class SourceGradients:
 
     def __init__(self, data: SourceData, weights: SourceWeights):
         self.data, self.weights = data, weights
-        self.outputs = n_outputs(data.n_classes)
+        self.loss = loss_of(data.n_classes)
+        self.outputs = self.loss.outputs
         # With many scores a row, a source has work enough alone, and most columns skip most.
         self.groups = group_sources(
             data, max(1, GROUP_ROWS // self.outputs), weights.alike(data.row_counts[data.untrusted])
         )
-        self.labels, self.residuals = loss_of(data.y, data.n_classes, data.X.dtype)
+        self.labels = self.loss.labels(data.y, data.X.dtype)
         self.counts = np.stack(
             [weights.of(g.sources).any(axis=0) for g in self.groups]
             or [np.zeros(weights.n_columns, dtype=bool)]
@@ -189,7 +189,7 @@ class SourceGradients:
                 else:
                     rows = group.rows[low:high, begin : begin + few].ravel()
                 X, labels = self.data.X[rows], self.labels[rows]
-                P = self.residuals(X @ flat, labels)
+                P = self.loss.residuals(X @ flat, labels)
                 if group.shares is not None:
                     shares = group.shares[low:high, begin : begin + few].reshape(-1, 1)
                     P *= shares.astype(P.dtype)
@@ -209,21 +209,6 @@ def _sums(X: FloatArray, labels: FloatArray, P: FloatArray, n_sources: int) -> F
     np.matmul(X.reshape(n_sources, -1, d).transpose(0, 2, 1), by_source, out=sums[:, :d])
     sums[:, d] = label_sums(labels, P, n_sources)
     return sums
-
-
-def label_sums(labels: FloatArray, P: FloatArray, n_sources: int = 1) -> FloatArray:
-    """Sum each output's labels times its residuals over each source, (n_sources, P.shape[1]).
-
-    Of several outputs, all labels of a row but one are zero: what is picked takes no product of
-    every label with every residual, which would cost more than the features do.
-    """
-    outputs, by_source = labels.shape[1], P.reshape(n_sources, -1, P.shape[1])
-    if outputs == 1:
-        return np.asarray(np.matmul(labels.reshape(n_sources, 1, -1), by_source)[:, 0])
-    picked = P.reshape(len(P), outputs, -1)[np.arange(len(P)), labels.argmax(axis=1)]
-    indicator = labels.reshape(n_sources, -1, outputs).transpose(0, 2, 1)
-    found = indicator @ picked.reshape(n_sources, -1, picked.shape[1])
-    return np.asarray(found.reshape(n_sources, -1))
 
 
 def _weigh(sums: FloatArray, weights: FloatArray) -> FloatArray:
@@ -327,20 +312,3 @@ def _padded(data: SourceData, sources: IntArray, positions: IntArray) -> SourceG
     rows = data.starts[positions, None] + np.minimum(position, counts[:, None] - 1)
     shares = np.where(position < counts[:, None], data.row_shares[rows], 0.0)
     return SourceGroup(sources, rows, shares)
-
-
-def loss_of(y: Any, n_classes: int, dtype: Any) -> tuple[FloatArray, Residuals]:
-    """Labels (n_rows, n_outputs) and the derivative of the loss in the scores.
-
-    Two classes have labels +1 and -1, more an indicator for each class. Without classes the loss is
-    half the squared error.
-    """
-    if not n_classes:
-        return y.astype(dtype)[:, None], squared_residuals
-    indicator = targets(y, n_classes, dtype)
-    return (2.0 * indicator - 1.0 if n_classes == 2 else indicator), residuals
-
-
-def squared_residuals(scores: FloatArray, labels: FloatArray) -> FloatArray:
-    """Prediction minus target."""
-    return np.asarray(scores - labels)

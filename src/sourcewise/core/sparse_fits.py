@@ -10,21 +10,15 @@ projection :math:`V = \operatorname{orth}(X^\top X \Omega)`, and a number for al
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray
-from sourcewise.core.logistic import (
-    centre_outputs,
-    inverse_with_ridge,
-    n_outputs,
-    row_curvature,
-    targets,
-)
+from sourcewise.core.logistic import centre_outputs, inverse_with_ridge
+from sourcewise.core.loss import Loss, label_sums
 from sourcewise.core.quasi_newton import Gradient, inner, minimise_columns
-from sourcewise.core.residuals import residuals
 from sourcewise.core.source_gradients import outputs_first
 from sourcewise.core.sparse_rows import SparseRows
 
@@ -34,72 +28,13 @@ COEFFICIENTS = 2_000_000  # of all models that are fitted side by side
 MAX_ITER = 500
 
 
-class RowLoss(Protocol):
-    """A loss of rows' scores, which have the shape (n_rows, n_outputs, n_columns)."""
-
-    @property
-    def outputs(self) -> int:
-        """Scores that a row has."""
-
-    def residuals(self, scores: FloatArray) -> FloatArray:
-        """Return the derivative of every row's loss by its scores."""
-
-    def curvature(self, scores: FloatArray) -> FloatArray:
-        """Return the mean second derivative over the outputs, (n_rows, n_columns)."""
-
-    def floor(self, residuals: FloatArray) -> FloatArray:
-        """Return what the loss of every row is known to exceed, (n_rows, n_columns)."""
-
-
-class LogisticRows:
-    """The log-loss of rows of known classes."""
-
-    def __init__(self, y: IntArray, n_classes: int, dtype: Any):
-        self.outputs = n_outputs(n_classes)
-        indicator = targets(y, n_classes, dtype)
-        self.labels = 2.0 * indicator - 1.0 if self.outputs == 1 else indicator
-
-    def residuals(self, scores: FloatArray) -> FloatArray:
-        """Probability minus indicator."""
-        flat = residuals(scores.reshape(len(scores), -1), self.labels)
-        return flat.reshape(scores.shape)
-
-    def curvature(self, scores: FloatArray) -> FloatArray:
-        """``p (1 - p)``, mean over the outputs."""
-        return np.asarray(row_curvature(scores.swapaxes(1, 2)).mean(axis=2))
-
-    def floor(self, residuals: FloatArray) -> FloatArray:
-        """1 - p(label), which never exceeds -log p(label)."""
-        return np.asarray(np.abs(residuals).max(axis=1))
-
-
-class SquaredRows:
-    """Half the squared error of rows with real targets."""
-
-    outputs = 1
-
-    def __init__(self, y: FloatArray, dtype: Any):
-        self.targets = np.asarray(y, dtype=dtype)[:, None, None]
-
-    def residuals(self, scores: FloatArray) -> FloatArray:
-        """Score minus target."""
-        return np.asarray(scores - self.targets)
-
-    def curvature(self, scores: FloatArray) -> FloatArray:
-        """One everywhere."""
-        return np.ones((len(scores), scores.shape[2]), dtype=scores.dtype)
-
-    def floor(self, residuals: FloatArray) -> FloatArray:
-        """Return the loss itself."""
-        return np.asarray(0.5 * residuals[:, 0] ** 2)
-
-
 def fit_sparse_rows(
     X: SparseRows,
-    loss: RowLoss,
+    y: Any,
     row_weights: FloatArray,
     C: FloatArray,
     *,
+    loss: Loss,
     penalty: FloatArray,
     tol: float,
     start: FloatArray | None = None,
@@ -116,7 +51,7 @@ def fit_sparse_rows(
     for low in range(0, n_columns, width):
         some = slice(low, low + width)
         near = np.zeros_like(coef[some]) if start is None else start[some].astype(X.dtype)
-        problem = _Columns(X, loss, row_weights[:, some], C[some], penalty, basis)
+        problem = _Columns(X, y, loss, row_weights[:, some], C[some], penalty, basis)
         coef[some] = problem.minimise(near.transpose(2, 0, 1), tol).transpose(1, 2, 0)
     return coef
 
@@ -138,13 +73,15 @@ class _Columns:
     def __init__(
         self,
         X: SparseRows,
-        loss: RowLoss,
+        y: Any,
+        loss: Loss,
         row_weights: FloatArray,
         C: FloatArray,
         penalty: FloatArray,
         basis: FloatArray,
     ):
         self.X, self.loss, self.basis = X, loss, basis
+        self.labels = loss.labels(y, X.dtype)
         self.weights = row_weights.astype(X.dtype)
         self.ridge = (penalty[:, None] / C).astype(X.dtype)
         inside = X.times(basis)
@@ -170,24 +107,22 @@ class _Columns:
         )
         return solution
 
-    def _scores(self, W: FloatArray) -> FloatArray:
-        return (self.X @ outputs_first(W)).reshape(len(self.X), self.loss.outputs, -1)
-
     def evaluate(self, W: FloatArray, columns: IntArray) -> Gradient:
         """Gradients of some columns, and what their objectives exceed."""
-        residual = self.loss.residuals(self._scores(W))
-        weights = self.weights[:, columns]
+        k = self.loss.outputs
+        P = self.loss.residuals(self.X @ outputs_first(W), self.labels)
+        P.reshape(len(P), k, -1)[:] *= self.weights[:, None, columns]
         shrink = self.ridge[:, columns, None] * W
-        below = np.einsum("jp,jp->p", weights, self.loss.floor(residual), dtype=np.float64)
-        residual *= weights[:, None, :]
-        summed = self.X.T @ residual.reshape(len(residual), -1)
-        gradient = summed.reshape(len(W), self.loss.outputs, -1).swapaxes(1, 2) + shrink
-        return Gradient(gradient, below + 0.5 * inner(shrink, W))
+        data_term = (self.X.T @ P).reshape(len(W), k, -1).swapaxes(1, 2)
+        of_labels = label_sums(self.labels, P).reshape(k, -1).sum(axis=0, dtype=np.float64)
+        below = self.loss.floor(of_labels, W, data_term)
+        return Gradient(data_term + shrink, below + 0.5 * inner(shrink, W))
 
     def refresh(self, W: FloatArray, columns: IntArray) -> NDArray[np.bool_]:
         """Make the curvature of some columns anew at their points."""
         d, k = len(W), self.basis.shape[1]
-        V = self.loss.curvature(self._scores(W)) * self.weights[:, columns]
+        scores = (self.X @ outputs_first(W)).reshape(len(self.X), self.loss.outputs, -1)
+        V = self.loss.curvature(scores.swapaxes(1, 2)).mean(axis=2) * self.weights[:, columns]
         few = np.append(np.arange(k), d - 1)  # all features but the last have one ridge
         for q, v in zip(columns, V.T, strict=True):
             H = self.Z.T @ (self.Z * v[:, None])

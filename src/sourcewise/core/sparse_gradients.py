@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
-from sourcewise.core.logistic import n_outputs
-from sourcewise.core.source_gradients import label_sums, loss_of, outputs_first
+from sourcewise.core.loss import label_sums, loss_of
+from sourcewise.core.source_gradients import outputs_first
 from sourcewise.core.source_weights import SourceWeights
 
 SCORES = 4_000_000  # held at a time
@@ -32,8 +32,9 @@ class SparseGradients:
 
     def __init__(self, data: SourceData, weights: SourceWeights):
         self.data, self.weights = data, weights
-        self.outputs = n_outputs(data.n_classes)
-        self.labels, self.residuals = loss_of(data.y, data.n_classes, data.X.dtype)
+        self.loss = loss_of(data.n_classes)
+        self.outputs = self.loss.outputs
+        self.labels = self.loss.labels(data.y, data.X.dtype)
 
     def __call__(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
@@ -44,7 +45,7 @@ class SparseGradients:
         total = np.zeros((d + 1, k, len(columns)), dtype=points.dtype)
         for rows, weight in self._blocks(columns, k * max(len(columns), points.shape[1])):
             X, labels = self.data.X[rows], self.labels[rows]
-            residual = self.residuals(X @ flat, labels).reshape(len(X), k, -1)
+            residual = self.loss.residuals(X @ flat, labels).reshape(len(X), k, -1)
             residual = residual if at is None else residual[:, :, at]
             P = (residual * weight[:, None, :].astype(residual.dtype)).reshape(len(X), -1)
             total[:d] += (X.T @ P).reshape(d, k, -1)

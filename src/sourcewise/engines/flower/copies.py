@@ -15,8 +15,8 @@ from scipy.stats import chi2
 
 from sourcewise.core.data import FloatArray, SourceData
 from sourcewise.core.discrepancy.moments import Moments, ridge_solution
+from sourcewise.core.loss import loss_of
 from sourcewise.core.quadratic_sources import Derivatives
-from sourcewise.core.source_gradients import loss_of
 
 COPY_OF_SITE = "its answers are those of {other!r}, but for less than chance would make of them"
 COPY_OF_REFERENCE = "its rows are copies of the reference's"
@@ -48,10 +48,13 @@ class Trusted:
     @classmethod
     def of(cls, probe: SourceData, model: FloatArray) -> Trusted:
         """Find the residuals of a model of shape (n_outputs, n_features)."""
-        labels, residuals = loss_of(probe.y, probe.n_classes, np.float64)
+        loss = loss_of(probe.n_classes)
+        labels = loss.labels(probe.y, np.float64)
         X = np.asarray(probe.X, dtype=np.float64)
         shares = np.asarray(probe.row_shares, dtype=np.float64)
-        return cls(X, residuals(X @ model.T, labels), shares / shares.sum(), float(probe.sizes[0]))
+        return cls(
+            X, loss.residuals(X @ model.T, labels), shares / shares.sum(), float(probe.sizes[0])
+        )
 
     def gradients(self, shares: FloatArray) -> FloatArray:
         """Mean gradients under some shares of the rows; outputs come before features."""
