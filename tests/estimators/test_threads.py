@@ -1,13 +1,29 @@
 import numpy as np
-from threadpoolctl import threadpool_info
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import sourcewise.estimators.method as method
 from sourcewise import SourceWeightedClassifier
+from sourcewise.core.threads import one_blas_thread
 from sourcewise.progress import listening
 
 
 def blas_threads():
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+
+def test_there_is_one_thread_inside_and_afterwards_as_many_as_before():
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        assert before and set(before) == {2}
+        with one_blas_thread(wanted=False):
+            assert blas_threads() == before
+        with one_blas_thread(), one_blas_thread():
+            assert set(blas_threads()) == {1}
+        assert blas_threads() == before
+        with pytest.raises(ZeroDivisionError), one_blas_thread():
+            1 / 0  # noqa: B018
+        assert blas_threads() == before
 
 
 def test_own_products_run_on_one_thread_and_the_callers_setting_comes_back(class_pool, monkeypatch):
