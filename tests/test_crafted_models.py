@@ -277,7 +277,7 @@ def inside(schema, *names):
 
 LATER = {
     "findings of fewer sources": (("_training", "findings", "missing"), 1),
-    "measurements of fewer sources": (("_training", "measured", "result", "values"), 0),
+    "measurements of fewer sources": (("_measured", "result", "values"), 0),
     "losses of fewer rows": (("_measured", "label_test", "own_random"), 2),
     "counts of fewer classes": (("_task", "counts"), 0),
     "labels of fewer classes": (("_task", "labels"), 0),

@@ -227,7 +227,7 @@ def _check_weights(model: Any) -> None:
     training = getattr(model, "_training", None)
     if training is not None:
         require(model.reference == model.sources_.tolist()[model.reference_index_])
-        _check_training(training, model._options().discrepancy, n)
+        _check_training(training, model._measured, model._options().discrepancy, n)
         require(not hasattr(model, "classes_") or np.isin(training.rows.y, model.classes_).all())
         model._check_options()
 
@@ -305,12 +305,11 @@ def _check_table_model(model: Any) -> None:
 # -- what is kept of the training, for `add_source` and for the report ---------------------------
 
 
-def _check_training(training: Any, discrepancy: str, n_sources: int) -> None:
-    """Require rows, measurements and findings of so many sources, the reference included."""
+def _check_training(training: Any, measured: Any, discrepancy: str, n_sources: int) -> None:
+    """Require rows and findings of so many sources, the reference included."""
     _check_rows(training.rows, n_sources)
-    _check_measured(training.measured, n_sources - 1)
     if training.findings is not None:  # there may be the reference alone
-        _check_findings(training.findings, discrepancy, training.measured, n_sources - 1)
+        _check_findings(training.findings, discrepancy, measured, n_sources - 1)
 
 
 def _check_label_test(test: Any) -> None:

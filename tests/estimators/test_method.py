@@ -12,7 +12,8 @@ import sourcewise as sw
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.discrepancy.methods import measure
 from sourcewise.estimators.method import fit, measure_sources
-from sourcewise.estimators.prepare import Options, leave_out_copies, prepare
+from sourcewise.estimators.pool import Options
+from sourcewise.estimators.prepare import leave_out_copies, prepare
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.task import Classes, Numbers
 
@@ -31,7 +32,7 @@ def by_functions(model, X, y, sources):
     )
     rows, copies = leave_out_copies(Rows(X, y, codes, None), names, options)
     pool = prepare(rows, names, options, copies=copies)
-    return pool, fit(pool, options, permute=True)
+    return pool, fit(pool, permute=True)
 
 
 @pytest.mark.parametrize("kind", [sw.SourceWeightedClassifier, sw.SourceWeightedRegressor])
@@ -82,7 +83,7 @@ def test_sources_that_are_known_are_not_asked_again(class_pool, monkeypatch):
         return measure(name, survey, positions, known=known)
 
     monkeypatch.setattr("sourcewise.estimators.method.measure", counted)
-    again, *_ = measure_sources(pool, found.training)
+    again, *_ = measure_sources(pool, (found.training, found.measured))
     assert again is found.measured and not asked
     measure_sources(pool)
     assert asked == [list(range(pool.n_sources - 1))]

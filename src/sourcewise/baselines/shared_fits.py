@@ -42,7 +42,7 @@ def fit_half_models(pool: Pool, C: float) -> tuple[np.ndarray, np.ndarray]:
     data = pool.data
     half = np.empty(len(data.y), dtype=np.intp)
     for name, rows in zip(pool.names, data.slices(), strict=True):
-        rng = np.random.default_rng(named_seed(pool.seed, name))
+        rng = np.random.default_rng(named_seed(pool.options.seed, name))
         half[rows] = stratified_folds(data.y[rows], rows.stop - rows.start, 2, rng)
     run = 2 * data.source_of_row + half
     counts = np.bincount(run, minlength=2 * data.n_sources)

@@ -233,6 +233,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         model = copy.copy(self)
         model.trade_off = float(trade_off)
         pool = self._kept_pool(training)
+        pool = replace(pool, options=replace(pool.options, trade_off=model.trade_off))
         model._fit(pool, training)
         if model._training is not None:
             model._training.keep(pool)
@@ -262,7 +263,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         """Measure the sources that are not known yet, choose, weigh, train; keep what is found."""
         # Permutations cost as much as the fit; while the rows are kept they can wait.
         wait = self.keep_data and pool.rows is not None
-        found = fit(pool, self._options(), known, permute=not wait)
+        found = fit(pool, None if known is None else (known, self._measured), permute=not wait)
         self._take(found)
         self._training = found.training
         if not wait:
@@ -413,7 +414,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if training.elsewhere or linear is None:
             return Seen((), tuple(parts))
         setting = training.setting
-        if pool.discrepancy in LINEAR:
+        if pool.options.discrepancy in LINEAR:
             setting = choose_local_setting(linear)
         found = reasons(self.discrepancy_result_, self.reference_index_, **self._scale())
         quiet = [i for i, reason in enumerate(found) if reason not in (REFERENCE, *FOUND)]

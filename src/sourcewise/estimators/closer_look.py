@@ -109,7 +109,7 @@ def look_closer(
     rows, of_row = _some_rows(data, others, pool)
     if not len(rows):
         return CloserLook([], [], [])
-    which = np.random.default_rng(pool.seed).permutation(np.resize(fold, len(rows)))
+    which = np.random.default_rng(pool.options.seed).permutation(np.resize(fold, len(rows)))
     family: Any = pool.family
     said = family.predict_each(models, which, data.X[rows])
     own_said = family.predict_each(models, fold, pool.reference.X)
@@ -141,13 +141,15 @@ def look_closer(
         [one for one in suspicions if one.source not in noted],
         scattered,
         found.unchecked(of_row, quiet),
-        found.power(of_row, others, own_losses, _wrong_losses(pool, own_said), level, pool.seed),
+        found.power(
+            of_row, others, own_losses, _wrong_losses(pool, own_said), level, pool.options.seed
+        ),
     )
 
 
 def _wrong_losses(pool: Pool, said: np.ndarray) -> np.ndarray:
     """Losses of the trusted rows were they labelled wrongly: as another class, or row."""
-    y, rng = pool.reference.y, np.random.default_rng(pool.seed)
+    y, rng = pool.reference.y, np.random.default_rng(pool.options.seed)
     if pool.n_classes:
         wrong = (y + rng.integers(1, max(pool.n_classes, 2), len(y))) % pool.n_classes
     else:
@@ -166,7 +168,7 @@ def _some_rows(data: SourceData, sources: list[int], pool: Pool) -> tuple[np.nda
     for i in sources:
         rows = np.arange(data.starts[i], data.starts[i + 1])
         if len(rows) > most:
-            rng = np.random.default_rng(named_seed(pool.seed, pool.names[i]))
+            rng = np.random.default_rng(named_seed(pool.options.seed, pool.names[i]))
             rows = np.sort(rng.choice(rows, most, replace=False))
         chosen.append(rows)
     of_row = np.repeat(sources, [len(rows) for rows in chosen])
@@ -198,13 +200,13 @@ class Regions:
         own, others = _features(pool.reference.X, used), _features(pool.data.X[rows], used)
         # No source can draw the borders by values that no trusted row comes near.
         others = np.clip(others, own.min(axis=0), own.max(axis=0))
-        rng = np.random.default_rng(pool.seed)
+        rng = np.random.default_rng(pool.options.seed)
         half = min(SAMPLE // 2, len(own))
         drawn = rng.choice(len(own), half, replace=False)
         chance = 1.0 / np.bincount(of_row)[of_row]
         beside = rng.choice(len(rows), min(half, len(rows)), replace=False, p=chance / chance.sum())
         sample = np.concatenate([own[drawn], others[beside]])
-        search = KMeans(n, n_init=2, random_state=pool.seed, max_iter=50).fit(sample)
+        search = KMeans(n, n_init=2, random_state=pool.options.seed, max_iter=50).fit(sample)
         centres = search.cluster_centers_
         spread = sample.std(axis=0)
         off = (centres - sample.mean(axis=0)) / np.where(spread > 0, spread, np.inf)

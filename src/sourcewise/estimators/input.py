@@ -23,8 +23,8 @@ from sourcewise.core import choices
 from sourcewise.core.choices import Choices
 from sourcewise.core.data import ReferenceRows, SourceData
 from sourcewise.core.engine import Engine
-from sourcewise.estimators.pool import Pool
-from sourcewise.estimators.prepare import Options, in_memory, leave_out_copies, prepare
+from sourcewise.estimators.pool import Options, Pool
+from sourcewise.estimators.prepare import in_memory, leave_out_copies, prepare
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.task import Classes, Task
 

@@ -83,7 +83,7 @@ def most_fits(pool: Pool, n_trade_offs: int) -> int:
     The fold models of the reference judge the sources, and stand for one of the members.
     """
     n_folds = len(pool.folds.held_out)
-    if pool.discrepancy == "local" or (n_trade_offs > 1 and not pool.choices.averaged):
+    if pool.options.discrepancy == "local" or (n_trade_offs > 1 and not pool.choices.averaged):
         return 0
     return n_folds + 1 if n_trade_offs == 1 else 3 * (n_folds + 1)
 

@@ -13,7 +13,6 @@ from sourcewise.core.threads import one_blas_thread
 from sourcewise.core.weights import theory_trade_off
 from sourcewise.estimators.members import choose_members, fit_members, fit_weighting, most_fits
 from sourcewise.estimators.pool import Pool, Training
-from sourcewise.estimators.prepare import Options
 from sourcewise.estimators.selection import Selection, choose_local_setting, fit_average, select
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import counter, report_progress
@@ -55,21 +54,24 @@ class Fit:
         """What later fits can build on."""
         pool = self.pool
         features = (pool.linear or pool).features
-        return Training(pool.rows or pool, self.findings, self.measured, self.setting, features)
+        return Training(pool.rows or pool, self.findings, self.setting, features)
 
 
-def fit(pool: Pool, options: Options, known: Training | None = None, *, permute: bool) -> Fit:
+Known = tuple[Training, Measured]  # of an earlier fit
+
+
+def fit(pool: Pool, known: Known | None = None, *, permute: bool) -> Fit:
     """Measure the sources that are not known yet, choose, weigh, train.
 
     Without ``permute``, p-values that need permutations, which cost as much as all else, are NaN.
     """
-    with one_blas_thread(options.estimator is None):
-        return _fit(pool, options, known, permute)
+    with one_blas_thread(pool.options.estimator is None):
+        return _fit(pool, known, permute)
 
 
-def _fit(pool: Pool, options: Options, known: Training | None, permute: bool) -> Fit:
-    trade_offs, family = _trade_offs(pool, options.trade_off), pool.family
-    if known is not None and known.findings is None:
+def _fit(pool: Pool, known: Known | None, permute: bool) -> Fit:
+    trade_offs, family = _trade_offs(pool), pool.family
+    if known is not None and known[0].findings is None:
         known = None  # nothing but the reference: folds may not have been asked for
     if isinstance(family, EstimatorFamily):
         family.expect_fits(most_fits(pool, len(trade_offs)))
@@ -116,24 +118,25 @@ def _weigh(
     return values, *selection.weigh(values, pool.sizes)
 
 
-def _trade_offs(pool: Pool, wanted: str | float) -> np.ndarray:
+def _trade_offs(pool: Pool) -> np.ndarray:
+    wanted = pool.options.trade_off
     if wanted == "cv" and pool.n_sources > 1:
         return pool.choices.trade_offs
     return np.array([theory_trade_off() if wanted in ("cv", "theory") else float(wanted)])
 
 
 def measure_sources(
-    pool: Pool, known: Training | None = None, *, with_folds: bool = False, permute: bool = True
+    pool: Pool, known: Known | None = None, *, with_folds: bool = False, permute: bool = True
 ) -> tuple[Measured, Any, float]:
     """Measure sources; also return all findings and the local models' regularisation."""
     report_progress("discrepancies")
-    n_untrusted = pool.n_sources - 1
-    n_known = 0 if known is None else len(known.measured.result.values)
-    if known is not None and n_known == n_untrusted:
-        return known.measured, known.findings, known.setting
+    n_untrusted, n_known, found = pool.n_sources - 1, 0, None
     if known is not None:
-        setting = known.setting
-    elif pool.discrepancy in LINEAR:  # which have none
+        earlier, measured = known
+        n_known, found, setting = len(measured.result.values), earlier.findings, earlier.setting
+        if n_known == n_untrusted:
+            return measured, found, setting
+    elif pool.options.discrepancy in LINEAR:  # which have none
         setting = np.nan
     else:
         setting = choose_local_setting(pool.linear or pool)
@@ -143,6 +146,5 @@ def measure_sources(
         permute=permute,
         on_answer=counter("discrepancies", n_untrusted - n_known),
     )
-    found = None if known is None else known.findings
     asked = range(n_known, n_untrusted)
-    return *measure(pool.discrepancy, survey, asked, known=found), setting
+    return *measure(pool.options.discrepancy, survey, asked, known=found), setting

@@ -13,69 +13,67 @@ from sourcewise.core.choices import Choices
 from sourcewise.core.copies import Copies
 from sourcewise.core.data import ReferenceRows, SourceData
 from sourcewise.core.discrepancy.findings import OnAnswer
-from sourcewise.core.discrepancy.methods import LINEAR, Measured, Survey
+from sourcewise.core.discrepancy.methods import LINEAR, Survey
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.engine import Engine
 from sourcewise.core.family import Family
 from sourcewise.core.feature_map import FeatureMap
-from sourcewise.core.losses import BoundedLoss, log_loss, zero_one_loss
+from sourcewise.core.losses import BoundedLoss, log_loss, spread, zero_one_loss
 from sourcewise.core.mixture import HeldOutRows
 from sourcewise.core.weights import counted_sizes
 from sourcewise.engines.memory import MemorySources
 from sourcewise.estimators.rows import FilledRows, Rows
+from sourcewise.estimators.task import Task
 
 N_PERMUTATIONS = 199
 
 
 @dataclass(frozen=True)
-class Pool:
-    """All that fitting needs to know.
+class Options:
+    """What an estimator's parameters amount to, once it has seen the reference's targets."""
 
-    Attributes
-    ----------
-    sources : Engine
-        The untrusted sources, as the learner's family sees them.
-    reference : ReferenceRows
-        The trusted rows, likewise.
-    position : int
-        Of the reference among all sources.
-    names : list
-        Of all sources, in order.
-    features : FeatureMap, optional
-        How the default learner's features come from the input.
-    seed : int
-    choices : Choices
-    discrepancy : str
-    family : Family
-    folds : ReferenceFolds
-    scale : float
-        Unit of the regression loss: standard deviation of the reference's targets.
-    linear : Pool, optional
-        The same rows as the default learner sees them, beside an estimator of the user's own. Its
-        folds begin with these.
-    filled : FilledRows, optional
-        How its rows become numbers without gaps.
-    rows : Rows, optional
-        What it was made of, where they are in memory.
-    copies : Copies
-        What was found of copies of trusted rows.
-    """
-
-    sources: Engine
-    reference: ReferenceRows
-    position: int
-    names: list[Any]
-    features: FeatureMap | None
+    reference: Any
+    task: Task
     seed: int
-    choices: Choices
-    discrepancy: str
+    choices: Choices  # all that there is no parameter for
+    discrepancy: str = "combined"
+    cv: int = 5
+    scaling: str = "auto"
+    trade_off: str | float = "cv"
+    estimator: Any = None
+    via: str = "weights"
+    n_jobs: int | None = None
+    columns: Any = None  # names of the features, for messages
+
+
+@dataclass(frozen=True)
+class Pool:
+    """All that fitting needs to know."""
+
+    sources: Engine  # the untrusted ones, as the learner's family sees them
+    reference: ReferenceRows  # the trusted rows, likewise
+    position: int  # of the reference among all sources
+    names: list[Any]  # of all sources, in order
+    options: Options
+    features: FeatureMap | None  # how the default learner's features come from the input
     family: Family
     folds: ReferenceFolds
-    scale: float
+    # The same rows as the default learner sees them, beside an estimator of the user's own. Its
+    # folds begin with these.
     linear: Pool | None = None
-    filled: FilledRows | None = None
-    rows: Rows | None = None
-    copies: Copies = Copies()
+    filled: FilledRows | None = None  # how its rows become numbers without gaps
+    rows: Rows | None = None  # what it was made of, where they are in memory
+    copies: Copies = Copies()  # of trusted rows
+
+    @property
+    def choices(self) -> Choices:
+        """All that there is no parameter for."""
+        return self.options.choices
+
+    @cached_property
+    def scale(self) -> float:
+        """Unit of the regression loss: standard deviation of the reference's targets."""
+        return 1.0 if self.n_classes else spread(self.reference.y, self.choices.far_off)
 
     @property
     def data(self) -> SourceData:
@@ -170,19 +168,19 @@ class Pool:
             linear = self.linear.survey(
                 setting, with_folds=with_folds, permute=permute, on_answer=on_answer
             )
-        if linear is not None and self.discrepancy in LINEAR:
+        if linear is not None and self.options.discrepancy in LINEAR:
             return linear
         return Survey(
             sources=self.sources,
             reference=self.reference,
-            name=self.names[self.position],
+            name=self.options.reference,
             folds=self.folds,
             family=self.family,
             setting=setting,
             loss=self.bounded_loss,
-            seed=self.seed,
+            seed=self.options.seed,
             choices=self.choices,
-            numbers=(self.sources, self.reference) if self.discrepancy in LINEAR else None,
+            numbers=(self.sources, self.reference) if self.options.discrepancy in LINEAR else None,
             n_permutations=N_PERMUTATIONS if permute else 0,
             with_folds=with_folds,
             on_answer=on_answer,
@@ -192,25 +190,12 @@ class Pool:
 
 @dataclass(frozen=True)
 class Training:
-    """What `add_source` and `at_trade_off` need of an earlier fit.
+    """What `add_source` and `at_trade_off` need of an earlier fit, beside what was measured."""
 
-    Attributes
-    ----------
-    rows : Rows, or Pool where the rows are elsewhere
-    findings : dataclass or None
-        What was found out about every untrusted source; None where there are none.
-    measured : Measured
-        The discrepancies that follow from it.
-    setting : float
-        Regularisation of local models.
-    features : FeatureMap, optional
-        What the default learner's map of features was; None if it has to be learnt again.
-    """
-
-    rows: Rows | Pool
-    findings: Any
-    measured: Measured
-    setting: float
+    rows: Rows | Pool  # a pool where they are elsewhere
+    findings: Any  # about every untrusted source; None where there are none
+    setting: float  # regularisation of local models
+    # The default learner's map of features; None if it has to be learnt again.
     features: FeatureMap | None = None
 
     @property

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
 from sourcewise import validation
-from sourcewise.core.choices import Choices
 from sourcewise.core.copies import (
     NO_NUMBERS,
     NOT_HERE,
@@ -27,15 +26,13 @@ from sourcewise.core.discrepancy.reference_folds import ReferenceFolds, SingleFo
 from sourcewise.core.engine import Engine, OpenSources
 from sourcewise.core.family import Family
 from sourcewise.core.feature_map import FeatureMap
-from sourcewise.core.losses import spread
 from sourcewise.core.sparse_span import MOST_ROWS
 from sourcewise.core.threads import one_blas_thread
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.pool import Options, Pool
 from sourcewise.estimators.row_rules import RowRules
 from sourcewise.estimators.rows import FilledRows, Rows
 from sourcewise.estimators.selection import setting_evidence
-from sourcewise.estimators.task import Task
 from sourcewise.estimators.wrapped import EstimatorFamily
 
 JUDGED_TOL = 1e-3  # likelihoods are compared to a whole unit
@@ -44,36 +41,6 @@ NO_COPIES = Copies()
 # Sources and reference, of grouped rows and the untrusted sources' names.
 Place = Callable[[SourceData, list[Any]], tuple[Engine, ReferenceRows]]
 Both = tuple[Engine, ReferenceRows]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What an estimator's parameters amount to, once it has seen the reference's targets.
-
-    Those that are not described here have their parameters' names.
-
-    Attributes
-    ----------
-    task : Task
-    seed : int
-    choices : Choices
-        All that there is no parameter for.
-    columns : sequence of str, optional
-        Names of the features, for messages.
-    """
-
-    reference: Any
-    task: Task
-    seed: int
-    choices: Choices
-    discrepancy: str
-    cv: int
-    scaling: str
-    trade_off: str | float
-    estimator: Any
-    via: str
-    n_jobs: int | None
-    columns: Any
 
 
 # -- copies of trusted rows ------------------------------------------------------------------------
@@ -221,25 +188,11 @@ def make_pool(
         n_repeats = 1
         # The models of all pairs of folds are worth their while where they are cheap.
         own_folds = ReferenceFolds if options.discrepancy == "local" else SingleFolds
-    return Pool(
-        sources=sources,
-        reference=reference,
-        position=position,
-        names=names,
-        features=features,
-        seed=options.seed,
-        choices=how,
-        discrepancy=options.discrepancy,
-        family=family or options.task.family(how),
-        folds=own_folds.draw(
-            reference.y if reference.n_classes else None,
-            len(reference.y),
-            options.cv if options.estimator is None else min(options.cv, how.own_folds),
-            n_repeats,
-            options.seed,
-        ),
-        scale=1.0 if reference.n_classes else spread(reference.y, how.far_off),
-    )
+    n_folds = options.cv if options.estimator is None else min(options.cv, how.own_folds)
+    y = reference.y if reference.n_classes else None
+    folds = own_folds.draw(y, len(reference.y), n_folds, n_repeats, options.seed)
+    family = family or options.task.family(how)
+    return Pool(sources, reference, position, names, options, features, family, folds)
 
 
 # -- the map of the features -----------------------------------------------------------------------

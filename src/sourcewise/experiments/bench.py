@@ -205,7 +205,7 @@ class Bench:
 
     def _run_weighted(self, method: str, space: str, pool: Pool, facts: Facts) -> Outcome:
         """Choose trade-off and regularisation, weigh the sources, train."""
-        measured = DISCREPANCIES[pool.discrepancy].conclude(
+        measured = DISCREPANCIES[pool.options.discrepancy].conclude(
             self.surveys[method], facts.findings[method]
         )
         chosen, near = select(pool, measured, pool.choices.trade_offs, self.alone_models[space])

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from sourcewise.core.choices import Choices
-from sourcewise.core.data import ReferenceRows, SourceData
+from sourcewise.core.data import SourceData
 from sourcewise.core.discrepancy.findings import Findings, concat_findings, select_findings
-from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
-from sourcewise.core.linear import LogisticFamily
 from sourcewise.engines.memory import MemorySources
-from sourcewise.estimators.pool import Pool
+from sourcewise.estimators.pool import Options, Pool
+from sourcewise.estimators.prepare import in_memory, make_pool
+from sourcewise.estimators.task import Classes
 
 
 class Costs(dict[str, float]):
@@ -66,34 +66,12 @@ class Facts:
 # -- pools of one reference and sources of equal size -------------------------------------------
 
 
-FOLDS = 5
-
-
 def reference_pool(X: np.ndarray, y: np.ndarray, choices: Choices, seed: int) -> Pool:
     """Pool of the reference alone."""
-    data = lay_out(X[None], y[None])
-    reference = ReferenceRows.of(data)
-    sources = MemorySources(data, [])
-    return Pool(
-        sources=sources,
-        reference=reference,
-        position=0,
-        names=["reference"],
-        features=None,
-        seed=seed,
-        choices=choices,
-        discrepancy="plug-in" if choices.as_given else "combined",
-        family=LogisticFamily(
-            2,
-            choices.regularisations,
-            penalise_constant=choices.as_given,
-            tol=choices.tol,
-            grid_tol=choices.grid_tol,
-            final_tol=choices.final_tol,
-        ),
-        folds=ReferenceFolds.draw(y, len(y), FOLDS, choices.n_repeats, seed),
-        scale=1.0,
-    )
+    task = Classes(np.arange(2), np.bincount(y, minlength=2))
+    discrepancy = "plug-in" if choices.as_given else "combined"
+    options = Options("reference", task, seed, choices, discrepancy)
+    return make_pool(*in_memory(lay_out(X[None], y[None]), []), 0, ["reference"], options, None)
 
 
 def with_sources(alone: Pool, names: Sequence[str], X: np.ndarray, y: np.ndarray) -> Pool:
