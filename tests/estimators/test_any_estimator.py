@@ -26,6 +26,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, validation
+from sourcewise.core.choices import DEFAULT
+from sourcewise.estimators.pool import Options
+from sourcewise.estimators.task import Classes
 from sourcewise.estimators.wrapped import EstimatorFamily, Job
 
 CLASSIFIERS = [
@@ -286,7 +289,9 @@ def test_parallel_fits_change_nothing(class_pool, n_jobs):
 def test_models_stay_behind_when_a_job_goes_to_another_process():
     # They grow in number while jobs are sent, and a dictionary that grows cannot be written.
     X, labels = np.eye(4), np.array([0, 1, 0, 1])
-    family = EstimatorFamily(LogisticRegression(), X, labels, None, 0, classes=np.array([0, 1]))
+    task = Classes(np.arange(2), np.array([2, 2]))
+    options = Options("reference", task, 0, DEFAULT, estimator=LogisticRegression())
+    family = EstimatorFamily(options, X, labels)
     family.fit_all([Job(np.arange(4), labels, np.ones(4))])
     sent = pickle.loads(pickle.dumps(family))
     assert len(family._known) == 1 and not sent._known

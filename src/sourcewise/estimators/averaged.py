@@ -9,9 +9,8 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
 from sourcewise.core.mixture import TOLD, UNTOLD
-from sourcewise.estimators.fitting import ToldSources
+from sourcewise.estimators.fitting import ToldSources, class_probabilities
 from sourcewise.estimators.rows import FilledRows
-from sourcewise.estimators.wrapped import class_probabilities
 from sourcewise.validation import n_rows_of
 
 

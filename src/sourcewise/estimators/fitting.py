@@ -120,6 +120,28 @@ def aims_as_default(estimator: Any) -> bool:
     return not any(other in loss for other in OTHER_LOSSES for loss in losses)
 
 
+# -- what a fitted classifier says -----------------------------------------------------------------
+
+
+class ConstantModel:
+    """Predicts one class: what an estimator is replaced by when its rows show no other."""
+
+    def __init__(self, code: int):
+        self.code = code
+
+
+def class_probabilities(model: Any, rows: Any, n_rows: int, classes: np.ndarray) -> np.ndarray:
+    """Probabilities of all classes; of a model that only names one, 1 for that."""
+    result = np.zeros((n_rows, len(classes)))
+    if isinstance(model, ConstantModel):
+        result[:, model.code] = 1.0
+    elif hasattr(model, "predict_proba"):
+        result[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(rows)
+    else:
+        result[np.arange(n_rows), np.searchsorted(classes, model.predict(rows))] = 1.0
+    return result
+
+
 # -- sources by name -------------------------------------------------------------------------------
 
 

@@ -137,15 +137,7 @@ def prepare(
         if alone:
             pool = of_numbers(rows.X)
         else:
-            family = EstimatorFamily(
-                options.estimator,
-                rows.X,
-                rows.y,
-                options.n_jobs,
-                options.seed,
-                via=options.via,
-                **task.rules,
-            )
+            family = EstimatorFamily(options, rows.X, rows.y)
             both = grouped(np.arange(len(targets))[:, None])
             pool = make_pool(*both, position, names, options, None, family)
             filled, numbers = as_numbers(rows, names, position, options)

@@ -19,18 +19,10 @@ from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
 
 @dataclass(frozen=True)
 class Classes:
-    """Targets that are classes, those of the reference.
+    """Targets that are classes, those of the reference."""
 
-    Attributes
-    ----------
-    labels : array of shape (n_classes,)
-        Sorted.
-    counts : int array of shape (n_classes,)
-        Trusted rows of each.
-    """
-
-    labels: np.ndarray
-    counts: np.ndarray
+    labels: np.ndarray  # sorted
+    counts: np.ndarray  # trusted rows of each
     numbers: ClassVar[bool] = False
 
     @classmethod
@@ -104,7 +96,11 @@ class Numbers:
 
     def encode(self, y: Any, codes: np.ndarray, names: list[Any], reference: int) -> Any:
         """Centre and scale targets."""
-        return (np.asarray(y, dtype=np.float64) - self.centre) / self.scale
+        return self.coded(y)
+
+    def coded(self, y: Any) -> np.ndarray:
+        """Do it, with targets or with predictions."""
+        return np.asarray((np.asarray(y, dtype=np.float64) - self.centre) / self.scale)
 
     def family(self, choices: Choices) -> Family:
         """Return the default learner."""

@@ -13,37 +13,28 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 
 from sourcewise.core.family import SourceRuns, WeightedProblems
-from sourcewise.estimators.fitting import fit_told, fit_weighted, resample
+from sourcewise.estimators.fitting import (
+    ConstantModel,
+    class_probabilities,
+    fit_told,
+    fit_weighted,
+    resample,
+)
+from sourcewise.estimators.pool import Options
+from sourcewise.estimators.task import Numbers
 from sourcewise.progress import FITS, report_progress
 
 DIGITS = 9  # of weights, by which fits are recognised
 
 
-class ConstantModel:
-    """Predicts one class: what an estimator is replaced by when its rows show no other."""
-
-    def __init__(self, code: int):
-        self.code = code
-
-
 @dataclass(frozen=True)
 class Job:
-    """One fit.
+    """One fit to some rows."""
 
-    Attributes
-    ----------
-    numbers : int array of shape (n_rows,)
-        Of the rows.
-    y : array of shape (n_rows,)
-    weights : array of shape (n_rows,)
-    told : array of shape (n_rows, n_columns), optional
-        What the estimator is told about the rows' sources.
-    """
-
-    numbers: Any
+    numbers: Any  # of the rows
     y: Any
     weights: Any
-    told: Any = None
+    told: Any = None  # about the rows' sources, (n_rows, n_columns)
 
     def without_weightless(self) -> Job:
         """Leave out rows of weight zero."""
@@ -65,47 +56,13 @@ class EstimatorFamily:
     The ``X`` that the core hands around is a column of row numbers, and its ``y`` are class codes
     or standardised targets; the estimator itself sees the rows and labels as the user gave them,
     so frames with strings, class weights by label or a loss for positive targets all work.
-
-    Parameters
-    ----------
-    estimator : scikit-learn estimator that takes sample_weight
-    rows : array, frame or list
-        The rows themselves.
-    labels : array of shape (n_rows,)
-    n_jobs : int or None
-    seed : int
-        For an estimator whose own random_state is not set, so that results do not depend on
-        ``n_jobs``.
-    via : {"weights", "resample"}
-        Whether rows are weighted or drawn by their weights.
-    classes : array, optional
-        Sorted labels, in the order of the core's codes; None for regression.
-    centre, scale : float
-        The core's targets are ``(label - centre) / scale``.
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        rows: Any,
-        labels: np.ndarray,
-        n_jobs: int | None,
-        seed: int,
-        *,
-        via: str = "weights",
-        classes: np.ndarray | None = None,
-        centre: float = 0.0,
-        scale: float = 1.0,
-    ):
-        self.estimator = estimator
-        self.rows = rows
-        self.labels = labels
-        self.n_jobs = n_jobs
-        self.seed = seed
-        self.via = via
-        self.classes = classes
-        self.centre = centre
-        self.scale = scale
+    linear = False  # nothing is known of models of any kind but their predictions
+
+    def __init__(self, options: Options, rows: Any, labels: np.ndarray):
+        self.options, self.task, self.estimator = options, options.task, options.estimator
+        self.rows, self.labels = rows, labels
         self.settings = np.array([np.nan])
         # Fits to the same rows with the same weights, as of the reference alone, are done once.
         self._known: dict[bytes, Any] = {}
@@ -116,14 +73,9 @@ class EstimatorFamily:
         return {**vars(self), "_known": {}}
 
     @property
-    def linear(self) -> bool:
-        """Models of any kind: nothing is known of them but their predictions."""
-        return False
-
-    @property
     def names_only(self) -> bool:
         """Whether it is a classifier without probabilities."""
-        return self.classes is not None and not hasattr(self.estimator, "predict_proba")
+        return not self.task.numbers and not hasattr(self.estimator, "predict_proba")
 
     def fit(self, X: Any, y: Any, row_weights: Any, settings: Any) -> list[Any]:
         """Fit one clone for each column of weights; rows of weight zero are left out."""
@@ -155,7 +107,7 @@ class EstimatorFamily:
         """Fit one clone for each job."""
         jobs = [job.without_weightless() for job in jobs]
         new = {job.key: job for job in jobs if job.key not in self._known}
-        fitted = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        fitted = Parallel(n_jobs=self.options.n_jobs, return_as="generator")(
             delayed(self._fit_one)(job) for job in new.values()
         )
         for key, model in zip(new, fitted, strict=True):
@@ -178,42 +130,30 @@ class EstimatorFamily:
         self._known.clear()
 
     def _fit_one(self, job: Job) -> Any:
-        if self.classes is not None and (job.y == job.y[0]).all():
+        if not self.task.numbers and (job.y == job.y[0]).all():
             return ConstantModel(int(job.y[0]))
         rows, labels = _safe_indexing(self.rows, job.numbers), self.labels[job.numbers]
-        weights, told = job.weights, job.told
-        if self.via == "resample":
-            drawn = resample(weights, self.seed)
+        weights, told, seed = job.weights, job.told, self.options.seed
+        if self.options.via == "resample":
+            drawn = resample(weights, seed)
             rows, labels, weights = _safe_indexing(rows, drawn), labels[drawn], None
             told = None if told is None else told[drawn]
         if told is None:
-            return fit_weighted(self.estimator, rows, labels, weights, self.seed)
-        return fit_told(self.estimator, rows, labels, weights, told, self.seed)
+            return fit_weighted(self.estimator, rows, labels, weights, seed)
+        return fit_told(self.estimator, rows, labels, weights, told, seed)
 
     def predict(self, models: list[Any], X: Any) -> np.ndarray:
         """Probabilities (n_models, n_rows, n_classes) or predictions (n_models, n_rows)."""
         rows = _safe_indexing(self.rows, X[:, 0])
-        if self.classes is None:
-            predictions = np.stack([np.asarray(m.predict(rows), dtype=np.float64) for m in models])
-            return (predictions - self.centre) / self.scale
-        return np.stack([class_probabilities(m, rows, len(X), self.classes) for m in models])
+        if isinstance(self.task, Numbers):
+            return np.stack([self.task.coded(model.predict(rows)) for model in models])
+        labels = self.task.labels
+        return np.stack([class_probabilities(model, rows, len(X), labels) for model in models])
 
     def predict_each(self, models: list[Any], which: np.ndarray, X: Any) -> np.ndarray:
         """Predict every row by its own model."""
-        n_columns = () if self.classes is None else (len(self.classes),)
-        result = np.empty((len(which), *n_columns))
+        n_classes = self.task.n_classes
+        result = np.empty((len(which), n_classes) if n_classes else len(which))
         for k in np.unique(which):
             result[which == k] = self.predict([models[k]], X[which == k])[0]
         return result
-
-
-def class_probabilities(model: Any, rows: Any, n_rows: int, classes: np.ndarray) -> np.ndarray:
-    """Probabilities of all classes; of a model that only names one, 1 for that."""
-    result = np.zeros((n_rows, len(classes)))
-    if isinstance(model, ConstantModel):
-        result[:, model.code] = 1.0
-    elif hasattr(model, "predict_proba"):
-        result[:, np.searchsorted(classes, model.classes_)] = model.predict_proba(rows)
-    else:
-        result[np.arange(n_rows), np.searchsorted(classes, model.predict(rows))] = 1.0
-    return result
