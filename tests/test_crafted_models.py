@@ -1,18 +1,24 @@
 """Model files made to cost more than they weigh, or to fail later: each is refused in words."""
 
+import copy
 import io
 import json
 import tracemalloc
 import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import pytest
 import scipy.sparse
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 
 import sourcewise as sw
 from sourcewise import persistence
+from sourcewise.loaded import check_fields, check_loaded
 from test_persistence import data, fitted, members, node, plant, refusal, rewrite, text_node
 
 MATRIX = "scipy.sparse._csr.csr_matrix"
@@ -329,3 +335,49 @@ def test_a_learner_that_lost_its_coefficients_is_refused(tmp_path):
     for lost in ('"coef_"', '"solver"'):
         rewrite(path, {"schema.json": schema.replace(lost, '"lost"')})
         assert refusal(path) == persistence.DAMAGED.format(path=path)
+
+
+# -- without a file ------------------------------------------------------------------------------
+
+
+def test_a_sound_model_passes_and_one_that_was_changed_does_not():
+    model = fitted()
+    model.report()
+    check_loaded(model)
+    for name, value in {
+        "source_weights_": 2.0 * model.source_weights_,
+        "coef_": model.coef_[:, 1:],
+        "reference_index_": True,
+        "_seen": (),
+        "_copies": None,
+        "_told_by_sources_": 1,
+        "_column_words": [1],
+        "_measured": replace(model._measured, without_fold="text"),
+        "selection_": replace(model.selection_, losses=model.selection_.losses[:, 1:]),
+    }.items():
+        changed = copy.copy(model)
+        setattr(changed, name, value)
+        with pytest.raises((ValueError, TypeError, AttributeError)):
+            check_loaded(changed)
+
+
+@dataclass
+class Record:
+    names: tuple[str, ...]
+    pair: tuple[int, float]
+    array: NDArray[np.float64] | None
+    kind: Literal["a", "b"]
+    more: Sequence[bool]
+
+
+def test_fields_are_what_their_annotations_say():
+    sound = Record(("a",), (1, 2), np.zeros(2), "a", [True])
+    check_fields(sound)
+    check_fields(replace(sound, array=None, names=(), more=(np.bool_(1),)))
+    wrong = {"names": ["a"], "pair": (1, 2, 3), "array": np.array(["a"]), "kind": "c", "more": [1]}
+    for name, value in {**wrong, "pair ": (True, 1.0), "array ": 1.0, "names ": ("a", 1)}.items():
+        with pytest.raises(ValueError, match="do not fit together"):
+            check_fields(replace(sound, **{name.strip(): value}))
+    del sound.kind
+    with pytest.raises(ValueError, match="do not fit together"):
+        check_fields(sound)

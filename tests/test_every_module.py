@@ -17,12 +17,6 @@ THROUGH_CALLERS = {
     "engines.dask.tasks": "engines/test_dask_results.py",
     "engines.flower.copies": "engines/flower/test_guards.py",
     "engines.flower.engine": "engines/flower/test_modes.py",
-    "estimators.closer_look": "estimators/test_second_look.py",
-    "estimators.cross_validation": "estimators/test_selection.py",
-    "estimators.held_out_grid": "estimators/test_held_out_grid.py",
-    "estimators.members": "estimators/test_members.py",
-    "estimators.pool": "estimators/test_classifier.py",
-    "loaded": "test_crafted_models.py",
 }
 
 

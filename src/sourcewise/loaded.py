@@ -56,7 +56,7 @@ def check_loaded(model: Any) -> None:
     check_is_fitted(model)
     for part in _parts(model, set()):
         if is_dataclass(part):
-            _check_fields(part)
+            check_fields(part)
         if isinstance(part, BaseEstimator):
             part.get_params(deep=False)  # asks for each
         if scipy.sparse.issparse(part):
@@ -99,7 +99,7 @@ def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
         yield from _parts(part, seen)
 
 
-def _check_fields(part: Any) -> None:
+def check_fields(part: Any) -> None:
     """Fields of a dataclass hold what their annotations say."""
     hints = get_type_hints(type(part))
     for field in fields(part):

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from sourcewise.core import grid_steps
 from sourcewise.core.data import group_rows
 from sourcewise.core.family import given_problems
 from sourcewise.core.linear import LogisticFamily
+from sourcewise.core.linear_grid import fit_weighted
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.engines import memory
 from sourcewise.engines.memory import MemorySources
@@ -64,3 +66,14 @@ def test_pairs_and_a_walk_find_the_models_of_the_whole_grid(n_classes):
     for p in range(4):
         for k, C in enumerate(SETTINGS):
             np.testing.assert_allclose(seen[p, C], whole[p, k], atol=2e-5)
+
+
+def test_at_a_solution_no_coefficient_is_worth_changing():
+    """The gradient of every column's own objective, written out, is next to nothing."""
+    given, which, C = problems(2), np.array([0, 1, 2, 3, 3]), np.array([1.0, 1.0, 0.1, 0.1, 3.0])
+    found = fit_weighted(given, np.ones, which, C, tol=1e-14)[:, 0]
+    data = given.sources.data
+    for p, strength, w in zip(which, C, found, strict=True):
+        residuals = expit(data.X @ w) - data.y
+        gradient = data.X.T @ (given.row_weights(data, p) * residuals) + w / strength
+        np.testing.assert_allclose(gradient, 0.0, atol=1e-4)

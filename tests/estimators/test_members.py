@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, estimate_discrepancies
 from sourcewise.core.choices import DEFAULT
 from sourcewise.estimators.averaged import log_odds, with_doubt
+from sourcewise.estimators.members import HeldOut, most_fits
 from sourcewise.progress import FITS, listening
 from sourcewise.report.notes import MEMBERS, TOLD, UNTOLD, member_notes
 
@@ -247,3 +248,41 @@ def test_more_folds_than_five_are_for_the_default_learner(class_pool):
     np.testing.assert_array_equal(ten.predict_proba(X), five.predict_proba(X))
     lines = [classifier(None, cv=cv).fit(X, y, sources=sources) for cv in (10, 5)]
     assert not np.array_equal(*(model.predict_proba(X) for model in lines))
+
+
+def held_out(class_pool, estimator):
+    X, y, sources = class_pool()
+    return HeldOut(classifier(estimator)._prepare(X, y, sources))
+
+
+def test_shares_go_to_whoever_knows_the_rows_and_only_to_those_asked_for_all(class_pool):
+    members = held_out(class_pool, LogisticRegression())
+    y, every = members.pool.reference.y, np.arange(40)
+    members.add("knows", every, np.where(np.eye(2)[y] == 1.0, 0.9, 0.1))
+    members.add("guesses", every, np.full((40, 2), 0.5))
+    members.add("errs", every[:20], np.where(np.eye(2)[y[:20]] == 1.0, 0.01, 0.99))
+    assert [members.is_hopeful(name) for name in ("knows", "errs", "new")] == [True, False, True]
+    assert members.mean_loss("knows") == pytest.approx(-np.log(0.9))
+    assert members.shares() == {"knows": 1.0}
+    assert np.isnan(members.mean_loss("errs"))
+
+
+def test_a_member_that_names_classes_is_trusted_as_often_as_it_is_right(class_pool):
+    members = held_out(class_pool, RidgeClassifier())
+    y = members.pool.reference.y.copy()
+    y[:10] = 1 - y[:10]
+    members.add("names", np.arange(40), np.eye(2)[y])
+    members.add(DEFAULT_LEARNER, np.arange(40), np.full((40, 2), 0.5))
+    assert members.wrong == {"names": pytest.approx(0.25)}
+    members.add("names", np.arange(40), np.eye(2)[1 - members.pool.reference.y])
+    assert members.wrong == {"names": 0.5}  # no worse than a guess
+
+
+@pytest.mark.parametrize(
+    ("discrepancy", "n_trade_offs", "expected"),
+    [("combined", 10, 18), ("combined", 1, 6), ("local", 10, 0)],
+)
+def test_how_many_fits_there_will_be_is_known(class_pool, discrepancy, n_trade_offs, expected):
+    X, y, sources = class_pool()
+    pool = classifier(LogisticRegression(), discrepancy=discrepancy)._prepare(X, y, sources)
+    assert most_fits(pool, n_trade_offs) == expected  # five folds and the whole, three members

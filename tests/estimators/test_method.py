@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+import pickle
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import sourcewise as sw
 from sourcewise.core.choices import DEFAULT
 from sourcewise.core.discrepancy.methods import measure
 from sourcewise.estimators.method import fit, measure_sources
-from sourcewise.estimators.pool import Options
+from sourcewise.estimators.pool import Options, Training
 from sourcewise.estimators.prepare import leave_out_copies, prepare
 from sourcewise.estimators.rows import Rows
 from sourcewise.estimators.task import Classes, Numbers
@@ -87,3 +88,25 @@ def test_sources_that_are_known_are_not_asked_again(class_pool, monkeypatch):
     assert again is found.measured and not asked
     measure_sources(pool)
     assert asked == [list(range(pool.n_sources - 1))]
+
+
+def test_a_pool_is_kept_as_long_as_the_training_lives_and_in_no_copy_of_it(class_pool):
+    X, y, sources = class_pool()
+    pool, found = by_functions(sw.SourceWeightedClassifier(reference="gold"), X, y, sources)
+    training = found.training
+    assert training.pool is None and not training.elsewhere
+    assert training.keep(pool) is pool is training.pool
+    assert pickle.loads(pickle.dumps(training)).pool is None
+    assert Training(pool, None, np.nan).pool is pool  # of rows elsewhere there is nothing else
+
+
+def test_a_pool_says_what_its_options_make_of_its_rows(class_pool):
+    X, y, sources = class_pool()
+    pool, _ = by_functions(sw.SourceWeightedClassifier(reference="gold"), X, y, sources)
+    np.testing.assert_array_equal(pool.names_array[pool.position], pool.options.reference)
+    np.testing.assert_allclose(pool.sizes, np.insert(pool.untrusted_sizes, pool.position, 40.0))
+    np.testing.assert_array_equal(pool.row_counts + pool.copies.counts, [40, 80, 80])
+    capped = replace(pool, options=replace(pool.options, choices=replace(DEFAULT, size_cap=1.5)))
+    np.testing.assert_allclose(capped.sizes, [40.0, 60.0, 60.0])
+    assert pool.selection_loss(np.array([[[0.2, 0.8]]]), np.array([1])) == -np.log(0.8)
+    assert replace(pool, names=["gold", 1, ("a",)]).names_array.dtype == object

@@ -13,12 +13,16 @@ from sklearn.base import clone
 
 from sourcewise import SourceWeightedClassifier, SourceWeightedRegressor, solve_weights
 from sourcewise.core.data import ReferenceRows
-from sourcewise.estimators.held_out_grid import (
+from sourcewise.estimators.cross_validation import (
+    candidates,
     doublings_from,
     normality,
     setting_prior,
+    total_weight,
+    without_folds,
     without_small,
 )
+from sourcewise.estimators.method import measure_sources
 from sourcewise.estimators.selection import Selection
 
 
@@ -240,3 +244,31 @@ def test_a_report_of_lambda_zero_does_not_speak_of_a_cut_off(class_pool):
     X, y, sources = class_pool()
     model = SourceWeightedClassifier(reference="gold", trade_off=0.0, random_state=0)
     assert "only what is closest" in str(model.fit(X, y, sources=sources).report())
+
+
+@pytest.mark.parametrize("effective", [True, False])
+def test_row_weights_sum_to_the_rows_that_count(effective):
+    weights, sizes, counts = np.array([0.5, 0.5, 0.0]), np.array([10.0, 40.0, 7.0]), [12, 50, 7]
+    found = total_weight(weights, sizes, np.array(counts), effective)
+    assert found == pytest.approx(1.0 / (0.25 / 10.0 + 0.25 / 40.0) if effective else 62.0)
+    by_size = total_weight(sizes / sizes.sum(), sizes, np.array(counts), True)
+    assert by_size == pytest.approx(sizes.sum())
+
+
+def test_candidates_are_the_weights_of_every_trade_off_without_each_fold(class_pool):
+    X, y, sources = class_pool()
+    pool = SourceWeightedClassifier(reference="gold", random_state=0)._prepare(X, y, sources)
+    measured, *_ = measure_sources(pool, with_folds=True)
+    trade_offs = np.array([0.0, 0.1, 2.0, np.inf])
+    problems, which = candidates(pool, measured, trade_offs)
+    assert len(problems) < which.size  # zero and nearly so give the reference all weight
+    data, which = pool.data, which.reshape(-1, len(trade_offs))
+    for v, (sizes, _) in enumerate(without_folds(pool)):
+        values = np.insert(measured.without_fold[v], pool.position, 0.0)
+        kept = pool.reference.shares[~pool.folds.held_out[v]]
+        assert sizes[pool.position] == pytest.approx(kept.sum() ** 2 / np.sum(kept**2))
+        for trade_off, p in zip(trade_offs, which[v], strict=True):
+            rows = problems.row_weights(data, p)
+            found = np.add.reduceat(rows, data.starts[:-1]) / rows.sum()
+            np.testing.assert_allclose(found, solve_weights(values, sizes, trade_off), atol=1e-9)
+            assert not rows[data.rows(pool.position)][pool.folds.held_out[v]].any()

@@ -27,9 +27,13 @@ from sourcewise.core.mixture import (
 from sourcewise.core.threads import one_blas_thread
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.averaged import Member, log_odds, with_doubt
-from sourcewise.estimators.cross_validation import candidates, total_weight
+from sourcewise.estimators.cross_validation import (
+    candidates,
+    normality,
+    total_weight,
+    without_small,
+)
 from sourcewise.estimators.fitting import aims_as_default, told_columns
-from sourcewise.estimators.held_out_grid import normality, without_small
 from sourcewise.estimators.pool import Pool
 from sourcewise.estimators.selection import Selection, held_out_scores, select_pairs
 from sourcewise.estimators.wrapped import EstimatorFamily, Job

@@ -14,16 +14,14 @@ from sourcewise.core.family import LinearFamily, Visit, WeightedProblems
 from sourcewise.core.mixture import mixture_shares
 from sourcewise.core.weights import WeightProblem
 from sourcewise.estimators.cross_validation import (
+    HeldOutGrid,
     average_held_out,
     candidates,
     cutoff_problems,
-    weighting,
-)
-from sourcewise.estimators.held_out_grid import (
-    HeldOutGrid,
     likelihood_size,
     log_likelihood,
     setting_prior,
+    weighting,
     without_small,
 )
 from sourcewise.estimators.pool import Pool
