@@ -75,7 +75,6 @@ def changed(changes: dict[str, Any], tol: float = TOL) -> Iterator[None]:
     default, paper = with_changes({"tol": tol, **changes}), replace(PAPER, tol=tol)
     with (
         mock.patch.multiple("sourcewise.core.choices", DEFAULT=default, PAPER=paper),
-        mock.patch("sourcewise.baselines.shared_fits.NEWTON_TOL", tol),
-        mock.patch("sourcewise.baselines.shared_fits.NEWTON_TOL", tol),
+        mock.patch("sourcewise.baselines.shared_fits.LOCAL_TOL", tol),
     ):
         yield
