@@ -10,7 +10,6 @@ from sourcewise.core.data import ReferenceRows, group_rows
 from sourcewise.core.discrepancy.moments import concat_moments, moments_of, source_rows
 from sourcewise.core.family import WeightedProblems
 from sourcewise.core.linear import LogisticFamily
-from sourcewise.core.moment_sources import MomentSources
 from sourcewise.core.quadratic_sources import QuadraticSources, derivatives
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.core.source_weights import GivenWeights
@@ -59,7 +58,7 @@ class Answering:
         sizes, counts = self.data.sizes[untrusted], self.data.row_counts[untrusted]
         if not self.data.n_classes:
             parts = [moments_of(source_rows(self.data, i)) for i in untrusted]
-            return MomentSources(concat_moments(parts), sizes, counts)
+            return QuadraticSources.of_moments(concat_moments(parts), sizes, counts)
         ones = np.ones((len(reference.y), len(family.settings)))
         points = family.fit(reference.X, reference.y, ones, family.settings)
         return QuadraticSources(
@@ -144,12 +143,18 @@ def test_quadratic_gradients_change_by_the_curvature():
     np.testing.assert_allclose(change, expected, atol=1e-12)
 
 
-def test_rows_made_of_moments_have_these_moments():
+def test_sums_of_regressions_follow_from_moments():
     data = pool(0)
     sources = Answering(data).pilots(ReferenceRows.of(data), RidgeFamily(SETTINGS))
-    weights = GivenWeights(np.eye(3))
+    columns, points = np.arange(3), np.random.default_rng(0).normal(size=(5, 3, 1))
+    weights = problems_of(data).weights
+    ours = sources.weighted(weights)
     exact = MemorySources(data, ["a", "b", "c"]).weighted(weights)
-    for ours, theirs in zip(
-        sources.weighted(weights).moments(np.arange(3)), exact.moments(np.arange(3)), strict=True
-    ):
-        np.testing.assert_allclose(ours, theirs, atol=1e-12)
+    for name, asked in {
+        "moments": (columns,),
+        "gradients": (points, columns),
+        "curvature": (points, columns, columns),
+    }.items():
+        found, expected = getattr(ours, name)(*asked), getattr(exact, name)(*asked)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-12)

@@ -24,7 +24,6 @@ from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
 from sourcewise.core.family import LinearFamily, SharedRows, SourceRuns, Visit, WeightedProblems
 from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.losses import log_loss
-from sourcewise.core.moment_sources import MomentSources
 from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, QuadraticSums
 from sourcewise.core.quasi_newton import OVERSHOOT
 from sourcewise.core.source_weights import SourceWeights
@@ -48,9 +47,7 @@ class SourcesByRounds(Protocol):
     def expect(self, rounds: int) -> None:
         """Say that about so many rounds are coming; fewer where trade-offs are given up."""
 
-    def pilots(
-        self, reference: ReferenceRows, family: LinearFamily
-    ) -> QuadraticSources | MomentSources:
+    def pilots(self, reference: ReferenceRows, family: LinearFamily) -> QuadraticSources:
         """Return all sources to second order around the reference's model under each setting.
 
         For regression their moments say everything, and all losses are exact.
@@ -197,7 +194,7 @@ class RoundsFamily:
         on_fit: Callable[[int], None] | None = None,
     ) -> Any:
         """Fit every weighting under every setting."""
-        if self.sources.exact_selection:
+        if self._exact_selection(problems):
             return self.family.fit_grid(problems, settings, on_fit)
         found: dict[float, FloatArray] = {}
 
@@ -217,12 +214,12 @@ class RoundsFamily:
         on_fit: Callable[[int], None] | None = None,
     ) -> None:
         """Fit one setting after the other, the strongest first, each around its pilot."""
-        if self.sources.exact_selection:
+        if self._exact_selection(problems):
             self.sources.expect(self._rounds_of(problems, settings))
             self.family.walk_grid(problems, settings, visit, on_fit)
             return
         pilots = self.sources.pilots(problems.reference, self.family)
-        if isinstance(pilots, MomentSources):  # which know everything
+        if pilots.exact:
             self.family.walk_grid(replace(problems, sources=pilots), settings, visit, on_fit)
             return
         known, around = self._second_look(problems, settings, pilots)
@@ -234,11 +231,13 @@ class RoundsFamily:
                 models = self.family.fit_grid(near, settings[[k]], on_fit)
                 wanted &= visit(float(settings[k]), chosen, models)
 
+    def _exact_selection(self, problems: WeightedProblems) -> bool:
+        """Whether to ask for every gradient; regressions are exact without."""
+        return self.sources.exact_selection and problems.reference.n_classes > 0
+
     def _rounds_of(self, problems: WeightedProblems, settings: FloatArray) -> int:
         """Count the rounds that all gradients would take, with the pilots in the sites' place."""
         pilots = self.sources.pilots(problems.reference, self.family)
-        if isinstance(pilots, MomentSources):
-            return 0
         counting = CountingSources(pilots.near(0))
 
         def go_on(setting: float, chosen: IntArray, models: FloatArray) -> NDArray[np.bool_]:

@@ -6,7 +6,7 @@ A source that keeps its rows can say what its mean loss :math:`\ell_i` does near
 
 Sums of such losses are what training asks of an engine (:mod:`sourcewise.core.engine`), so that the
 same solver serves. Its numbers do not grow with the source's rows. Half the squared error is
-quadratic, and then nothing is lost.
+quadratic: around zero, its derivatives are the source's second moments, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from sourcewise.core.data import FloatArray, IntArray, SourceData
+from sourcewise.core.discrepancy.moments import Moments
 from sourcewise.core.engine import Engine, Question
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_curvature import weighted_curvature
@@ -29,19 +30,17 @@ NOTHING_TO_ASK = "Sources that are known to second order only cannot be asked qu
 
 @dataclass(frozen=True)
 class Derivatives:
-    """First and second derivatives of sources' mean losses at some points.
+    """First and second derivatives of sources' mean losses at some points."""
 
-    Attributes
-    ----------
-    gradients : array of shape (n_sources, n_points, n_features + 1, n_outputs)
-        Sums over rows of (x, label) times residual, as
-        :class:`sourcewise.core.source_gradients.SourceGradients` defines them.
-    hessians : array of shape (n_sources, n_points, n_outputs * n_features, the same)
-        Outputs come before features.
-    """
-
+    # Sums over rows of (x, label) times residual, as in :mod:`sourcewise.core.source_gradients`:
+    # (n_sources, n_points, n_features + 1, n_outputs).
     gradients: FloatArray
+    # (n_sources, n_points, n_outputs * n_features, the same); outputs come before features.
     hessians: FloatArray
+
+    def at(self, points: slice) -> Derivatives:
+        """Return those at some of the points."""
+        return Derivatives(self.gradients[:, points], self.hessians[:, points])
 
 
 def derivatives(data: SourceData, points: FloatArray, curvature: bool = True) -> Derivatives:
@@ -63,30 +62,35 @@ def derivatives(data: SourceData, points: FloatArray, curvature: bool = True) ->
 
 @dataclass(frozen=True)
 class QuadraticSources:
-    """An engine of sources whose losses are taken as quadratic around some points.
+    """An engine of sources whose losses are taken as quadratic around some points."""
 
-    Attributes
-    ----------
-    points : array of shape (n_points, n_outputs, n_features)
-    known : Derivatives
-        Of every source at every point.
-    sizes : array of shape (n_sources,)
-    row_counts : int array of shape (n_sources,)
-    n_classes : int
-    around : int array of shape (n_columns,), or int
-        Point around which each column of the weights takes the losses.
-    """
-
-    points: FloatArray
-    known: Derivatives
+    points: FloatArray  # (n_points, n_outputs, n_features); of a regression zero, and nothing else
+    known: Derivatives  # of every source at every point
     sizes: FloatArray
     row_counts: IntArray
     n_classes: int
-    around: IntArray | int = 0
+    around: IntArray | int = 0  # point around which each column of the weights takes the losses
+
+    @classmethod
+    def of_moments(
+        cls, moments: Moments, sizes: FloatArray, row_counts: IntArray
+    ) -> QuadraticSources:
+        """Take regressions' losses around zero, where moments tell everything."""
+        gram, cross, square = moments.gram, moments.cross, moments.square[:, :, None]
+        # Of numbers with noise, what no rows could have is left out.
+        rows = rows_of_moments(np.block([[gram, cross], [cross.swapaxes(1, 2), square]]))
+        whole = rows.swapaxes(1, 2) @ rows / rows.shape[1]
+        known = Derivatives(-whole[:, None, :, -1:], whole[:, None, :-1, :-1])
+        return cls(np.zeros((1, 1, gram.shape[1])), known, sizes, row_counts, n_classes=0)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the losses are quadratic: then it does not matter around which point."""
+        return not self.n_classes
 
     def near(self, around: IntArray | int) -> QuadraticSources:
         """Return the same sources with other points for the columns."""
-        return replace(self, around=around)
+        return self if self.exact else replace(self, around=around)
 
     def and_at(self, points: FloatArray, known: Derivatives) -> QuadraticSources:
         """Return the same sources known at further points, which come behind the others."""
@@ -134,7 +138,7 @@ class QuadraticSums:
     def gradients(
         self, points: FloatArray, columns: IntArray, at: IntArray | None = None
     ) -> FloatArray:
-        """Sum (x, label) times residual; what goes with labels is as at the points."""
+        """Sum (x, label) times residual; classes' labels keep that of the points."""
         W = points if at is None else points[:, at]
         d, n_columns, k = W.shape
         known = self.sources.known
@@ -144,6 +148,8 @@ class QuadraticSums:
             off = off.reshape(k * d, -1)
             bent = (known.hessians[used, p].reshape(-1, k * d) @ off).reshape(len(used), k, d, -1)
             total[..., mine] = np.einsum("iek,iq->ekq", known.gradients[used, p], weights)
+            if self.sources.exact:  # of (x, label) at zero, the residual is minus the label
+                total[d, 0, mine] -= np.einsum("eq,eq->q", total[:d, 0, mine], off)
             total[:d, :, mine] += np.einsum("ikdq,iq->dkq", bent, weights)
         return total
 
@@ -174,8 +180,11 @@ class QuadraticSums:
         return inside.reshape(-1, size, size), np.maximum(own, 0.0) / max(d - 1 - rank, 1)
 
     def moments(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Refuse: second moments are not known."""
-        raise AssertionError(NOTHING_TO_ASK)
+        """Second moments, and those with the target: the derivatives of a regression at zero."""
+        assert self.sources.exact
+        zero = np.zeros((self.sources.points.shape[2], len(columns), 1))
+        gram, _ = self.curvature(zero, columns, columns)
+        return gram, -self.gradients(zero, columns)[:-1, 0].T
 
     def _by_point(self, columns: IntArray) -> Iterator[tuple[int, IntArray, IntArray, FloatArray]]:
         """Yield a point, its columns, the sources that count in any of them and their weights."""
@@ -186,3 +195,13 @@ class QuadraticSums:
             used = np.flatnonzero(weights.any(axis=1))
             if len(used):
                 yield int(p), mine, used, weights[used]
+
+
+def rows_of_moments(moments: FloatArray) -> FloatArray:
+    """Rows whose mean outer product is a positive semi-definite matrix, as many as it has.
+
+    Any square root of the matrix will do: they have nothing else in common with a source's own.
+    """
+    values, vectors = np.linalg.eigh(moments)
+    roots = np.sqrt(np.maximum(values, 0.0) * values.shape[-1])
+    return np.asarray(roots[..., :, None] * vectors.swapaxes(-1, -2))

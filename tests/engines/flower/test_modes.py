@@ -55,11 +55,13 @@ def test_models_only_is_near_all_rows_in_memory(pool):
     assert len(sources.facts.rounds) <= 12
 
 
-@pytest.mark.parametrize("mode", ["models-only", "shared-reference"])
-def test_regression_is_exact_without_the_reference_rows(mode):
+@pytest.mark.parametrize(
+    "options", [{"mode": "models-only"}, {"mode": "shared-reference"}, {"exact_selection": True}]
+)
+def test_regression_is_exact_without_the_reference_rows(options):
     pool = rows(classes=0)
     exact = in_memory(pool, regressor())
-    found, sources = federated(pool, regressor(), mode=mode)
+    found, sources = federated(pool, regressor(), **options)
     np.testing.assert_allclose(found.source_weights_, exact.source_weights_, atol=1e-8)
     np.testing.assert_allclose(found.coef_, exact.coef_, atol=1e-6)
     assert len(sources.facts.rounds) == 2

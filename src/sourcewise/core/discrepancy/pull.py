@@ -32,6 +32,7 @@ from sourcewise.core.quadratic_sources import QuadraticSources
 from sourcewise.core.source_weights import GivenWeights
 
 JOINT_TOL = 1e-7  # far below the noise that the reference's rows judge them with
+EXACT_TOL = 1e-14  # where losses are quadratic, and a step leads to the last digits
 
 
 def pull_question(reference: ReferenceModels) -> Question:
@@ -94,10 +95,10 @@ def quadratic_joint_models(
     """Join each source with the reference where its rows stay where they are, by derivatives.
 
     The reference's own rows are at hand; a source's mean loss is taken to second order around the
-    reference's model (:mod:`sourcewise.core.quadratic_sources`). What comes out is an
-    approximation: a source whose rows would move the model far is moved by the curvature where it
-    started. But nobody has to be believed: what training will use is what the reference's rows
-    judge here.
+    reference's model (:mod:`sourcewise.core.quadratic_sources`). But for regression, what comes
+    out is an approximation: a source whose rows would move the model far is moved by the curvature
+    where it started. Still nobody has to be believed: what training will use is what the
+    reference's rows judge here.
 
     Parameters
     ----------
@@ -123,7 +124,9 @@ def quadratic_joint_models(
             reference_shares=weights.T,
             penalty=penalty,
         )
-        models[..., i] = solve_grid(problem, tol=JOINT_TOL, start=start)
+        models[..., i] = solve_grid(
+            problem, tol=EXACT_TOL if sources.exact else JOINT_TOL, start=start
+        )
     return {"joint_models": models, "sizes": sizes}
 
 

@@ -24,8 +24,12 @@ from sourcewise.core.discrepancy.pull import (
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.family import LinearFamily
-from sourcewise.core.moment_sources import MomentSources, rows_of_moments
-from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, QuadraticSums
+from sourcewise.core.quadratic_sources import (
+    Derivatives,
+    QuadraticSources,
+    QuadraticSums,
+    rows_of_moments,
+)
 from sourcewise.core.row_space import RowSpace
 from sourcewise.core.source_weights import SourceWeights
 from sourcewise.core.sparse_rows import SparseRows
@@ -109,7 +113,7 @@ class FlowerEngine:
         self._probe = probe
         self._family: LinearFamily | None = None
         self._judged: QuadraticSources | None = None
-        self._pilots: QuadraticSources | MomentSources | None = None
+        self._pilots: QuadraticSources | None = None
 
     def learner(self, family: LinearFamily) -> RoundsFamily:
         """Return the learner that asks in few rounds."""
@@ -183,16 +187,15 @@ class FlowerEngine:
     def _pulls(self, question: Question, asked: list[int]) -> Answers:
         reference: ReferenceModels = question.known["reference"]
         pilots = self.pilots(reference.rows, _learner(reference))
-        if isinstance(pilots, MomentSources):
-            answer = pilots.joint_models(**question.message.sent)
-            yield np.arange(len(self.names)), question.judge(answer)
-            return
-        if self.shares_rows:
+        if self.shares_rows and not pilots.exact:
             yield from self._claimed_pulls(question, pilots, asked)
             return
         k = int(np.argmin(np.abs(np.log(_learner(reference).settings / reference.setting))))
-        penalty = self._penalty(_learner(reference))
+        penalty = _learner(reference)._penalty(pilots.points.shape[2])
         first = quadratic_joint_models(reference, pilots.near(k), penalty)
+        if pilots.exact:
+            yield np.arange(len(self.names)), question.judge(first)
+            return
         # Once more, around each site's own joint model: that is where it matters.
         own = np.moveaxis(first["joint_models"].mean(axis=0), -1, 0)
         found = self.session.ask(
@@ -219,7 +222,7 @@ class FlowerEngine:
         answers = [answer for (answer,) in self._send([message], asked)]
         if self.guards:
             weights, wrong = self._shown_weights(question.message), {}
-            penalty = self._penalty(_learner(reference))
+            penalty = _learner(reference)._penalty(pilots.points.shape[2])
             for i, answer in zip(asked, answers, strict=True):
                 size = min(float(self._claimed(i)[0]), most)
                 noise = float(self.noise[i])
@@ -315,9 +318,7 @@ class FlowerEngine:
 
     # -- training ----------------------------------------------------------------------------
 
-    def pilots(
-        self, reference: ReferenceRows, family: LinearFamily
-    ) -> QuadraticSources | MomentSources:
+    def pilots(self, reference: ReferenceRows, family: LinearFamily) -> QuadraticSources:
         """All sites to second order around the reference's model under each setting."""
         if self._pilots is None:
             message = self._pilot_message(reference, family)
@@ -329,7 +330,7 @@ class FlowerEngine:
                 known, points = derivatives_in(answers), message.sent["points"]
                 self._pilots = QuadraticSources(points, known, *about, self.n_classes)
             else:
-                self._pilots = MomentSources(moments_in(answers), *about)
+                self._pilots = QuadraticSources.of_moments(moments_in(answers), *about)
         return self._pilots
 
     def derivatives(self, points: FloatArray) -> Derivatives:
@@ -337,18 +338,15 @@ class FlowerEngine:
 
         Whoever contradicts what the reference's rows have judged is left out.
         """
-        before = self._judged or self._pilots
-        checked = self.guards and isinstance(before, QuadraticSources)
-        asked = points
-        if checked and isinstance(before, QuadraticSources):  # a question asked before is repeated
-            asked = np.concatenate([points, before.points[:1]])
+        before = self._judged or self._pilots if self.guards else None
+        # A question asked before is repeated.
+        asked = points if before is None else np.concatenate([points, before.points[:1]])
         answers = self._send([ask_derivatives(asked)], range(len(self.names)))
         known = derivatives_in([answer for (answer,) in answers])
-        if not checked or not isinstance(before, QuadraticSources):
+        if before is None:
             return known
         n = len(points)
-        again = Derivatives(known.gradients[:, n:], known.hessians[:, n:])
-        known = Derivatives(known.gradients[:, :n], known.hessians[:, :n])
+        known, again = known.at(slice(n)), known.at(slice(n, None))
         wrong = other_answers(self.names, before, again, self.noise)
         wrong |= contradictions(self.names, before, points, known, self.noise)
         self.session.leave_out(wrong)
@@ -410,21 +408,9 @@ class FlowerEngine:
             )
         return ask_derivatives(points)
 
-    def _penalty(self, family: Any) -> FloatArray:
-        n_features = self.pilots_points.shape[2]
-        return np.asarray(family._penalty(n_features))
 
-    @property
-    def pilots_points(self) -> FloatArray:
-        """Models around which the sites are known."""
-        assert isinstance(self._pilots, QuadraticSources)
-        return self._pilots.points
-
-
-def _learner(reference: ReferenceModels) -> LinearFamily:
-    family: Any = reference.family
-    learner: LinearFamily = getattr(family, "travels_as", family)
-    return learner
+def _learner(reference: ReferenceModels) -> Any:
+    return getattr(reference.family, "travels_as", reference.family)
 
 
 class FlowerSums:
