@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import copy, deepcopy
 from dataclasses import dataclass
 
 import numpy as np
@@ -158,3 +159,14 @@ def test_sums_of_regressions_follow_from_moments():
         found, expected = getattr(ours, name)(*asked), getattr(exact, name)(*asked)
         for one, other in zip(found, expected, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def test_a_learner_in_rounds_is_the_learner_and_can_be_copied():
+    family = LogisticFamily(2, SETTINGS)
+    learner = RoundsFamily(family, Answering(pool(2)))
+    assert copy(learner).travels_as is family
+    assert deepcopy(learner).n_classes == 2
+    rows, models = np.random.default_rng(0).normal(size=(2, 3, 1, 5))
+    np.testing.assert_array_equal(
+        learner.predict(models, rows[:, 0]), family.predict(models, rows[:, 0])
+    )

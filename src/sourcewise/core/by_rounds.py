@@ -13,6 +13,7 @@ A solver that asks for one gradient after the other would need hundreds of answe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sourcewise.core.data import FloatArray, IntArray, ReferenceRows
-from sourcewise.core.family import LinearFamily, SharedRows, SourceRuns, Visit, WeightedProblems
+from sourcewise.core.family import LinearFamily, Visit, WeightedProblems
 from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.losses import log_loss
 from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources, QuadraticSums
@@ -58,132 +59,52 @@ class SourcesByRounds(Protocol):
 
 
 @dataclass(frozen=True)
-class CountingSources:
-    """Sources that count how often they are asked, and answer from what is known.
+class CountingSources(QuadraticSources):
+    """Sources that count how often they are asked, and answer from what is known."""
 
-    Attributes
-    ----------
-    known : QuadraticSources
-    asked : list of one int
-    """
+    asked: Counter[str] = field(default_factory=Counter)
 
-    known: QuadraticSources
-    asked: list[int] = field(default_factory=lambda: [0])
-
-    @property
-    def sizes(self) -> FloatArray:
-        """Effective rows."""
-        return self.known.sizes
-
-    @property
-    def row_counts(self) -> IntArray:
-        """Rows."""
-        return self.known.row_counts
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes."""
-        return self.known.n_classes
-
-    def ask(self, question: Any, sources: Any = None) -> Any:
-        """Refuse, as what is known does."""
-        return self.known.ask(question, sources)
-
-    def weighted(self, weights: SourceWeights) -> CountingSums:
+    def weighted(self, weights: SourceWeights) -> QuadraticSums:
         """Get ready for sums."""
-        return CountingSums(self.known.weighted(weights), self.asked)
-
-    def spread(self, directions: FloatArray) -> FloatArray:
-        """Answer from what is known: nobody is asked for it."""
-        return self.known.spread(directions)
-
-    def in_row_space(self, reference: FloatArray) -> None:
-        """Stay as they are."""
-        return None
+        return CountingSums(self, weights)
 
 
-class CountingSums:
+class CountingSums(QuadraticSums):
     """Sums that count."""
 
-    def __init__(self, sums: QuadraticSums, asked: list[int]):
-        self._sums, self._asked = sums, asked
+    sources: CountingSources
 
-    def gradients(self, *given: Any) -> FloatArray:
+    def gradients(self, *given: Any, **named: Any) -> FloatArray:
         """Count, and answer."""
-        self._asked[0] += 1
-        return self._sums.gradients(*given)
+        self.sources.asked["gradients"] += 1
+        return super().gradients(*given, **named)
 
-    def curvature(self, *given: Any) -> tuple[FloatArray, FloatArray]:
+    def curvature(self, *given: Any, **named: Any) -> tuple[FloatArray, FloatArray]:
         """Count, and answer."""
-        self._asked[0] += 1
-        return self._sums.curvature(*given)
-
-    def moments(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Refuse, as what is known does."""
-        return self._sums.moments(columns)
+        self.sources.asked["curvature"] += 1
+        return super().curvature(*given, **named)
 
 
 @dataclass(frozen=True)
 class RoundsFamily:
     """A linear learner that asks the sources in few rounds.
 
-    Attributes
-    ----------
-    family : LinearFamily
-        The learner.
-    sources : SourcesByRounds
+    All that needs no sources is the learner's own.
     """
 
     family: LinearFamily
     sources: SourcesByRounds
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what the learner has."""
+        if name == "family":  # of a copy that is being made
+            raise AttributeError(name)
+        return getattr(self.family, name)
+
     @property
     def travels_as(self) -> LinearFamily:
         """What sources are told of the learner."""
         return self.family
-
-    @property
-    def settings(self) -> FloatArray:
-        """Values of ``C``."""
-        return self.family.settings
-
-    @property
-    def linear(self) -> bool:
-        """Models are arrays of coefficients."""
-        return self.family.linear
-
-    @property
-    def names_only(self) -> bool:
-        """Whether it is a classifier without probabilities."""
-        return self.family.names_only
-
-    def fit(self, X: FloatArray, y: Any, row_weights: FloatArray, settings: FloatArray) -> Any:
-        """Fit rows at hand."""
-        return self.family.fit(X, y, row_weights, settings)
-
-    def fit_folds(self, runs: SourceRuns, fold: IntArray, n_folds: IntArray, setting: float) -> Any:
-        """Fit rows at hand."""
-        return self.family.fit_folds(runs, fold, n_folds, setting)
-
-    def fit_beside(self, shared: SharedRows, runs: SourceRuns, setting: float) -> Any:
-        """Fit rows at hand."""
-        return self.family.fit_beside(shared, runs, setting)
-
-    def predict(self, models: Any, X: FloatArray) -> FloatArray:
-        """Return what the learner predicts."""
-        return self.family.predict(models, X)
-
-    def predict_each(self, models: Any, which: IntArray, X: FloatArray) -> FloatArray:
-        """Predict row ``j`` by model ``which[j]``."""
-        return self.family.predict_each(models, which, X)
-
-    def scores(self, models: FloatArray, X: FloatArray) -> FloatArray:
-        """Products of rows and coefficients."""
-        return self.family.scores(models, X)
-
-    def from_scores(self, scores: FloatArray) -> FloatArray:
-        """Predictions."""
-        return self.family.from_scores(scores)
 
     # -- selection ---------------------------------------------------------------------------
 
@@ -238,13 +159,13 @@ class RoundsFamily:
     def _rounds_of(self, problems: WeightedProblems, settings: FloatArray) -> int:
         """Count the rounds that all gradients would take, with the pilots in the sites' place."""
         pilots = self.sources.pilots(problems.reference, self.family)
-        counting = CountingSources(pilots.near(0))
+        counting = CountingSources(**vars(pilots))
 
         def go_on(setting: float, chosen: IntArray, models: FloatArray) -> NDArray[np.bool_]:
             return np.ones(len(problems), dtype=bool)
 
         self.family.walk_grid(replace(problems, sources=counting), settings, go_on)
-        return counting.asked[0]
+        return counting.asked.total()
 
     def _second_look(
         self, problems: WeightedProblems, settings: FloatArray, pilots: QuadraticSources
