@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from sourcewise.engines.flower import loopback
-from sourcewise.engines.flower.loopback import HOST, PORTS, Loopback, free_port
+from sourcewise.engines.flower.loopback import HOST, PORTS, Loopback, descendants, free_port
 from sourcewise.engines.flower.own_superlink import TABLES, owner
-from sourcewise.engines.flower.process_tree import descendants, running
 from sourcewise.interruption import interruptible
 
 pytestmark = pytest.mark.skipif(
@@ -46,7 +46,10 @@ def number_in(log):
 
 
 def ran(pid):
-    return any(process.pid == pid for process in running())
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def gone(pid):
@@ -68,7 +71,7 @@ def loop(tmp_path, monkeypatch):
 def started(loop):
     process = loop.start([sys.executable], ["-c", DETACHED], "program")
     child = number_in(loop.log("program"))
-    assert set(descendants([process.pid])) == {process.pid, child}
+    assert {found.pid for found in descendants([process.pid])} == {process.pid, child}
     assert os.getpgid(child) != os.getpgid(process.pid)
     return process.pid, child
 

@@ -14,13 +14,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from sourcewise.engines.flower.process_tree import descendants, running
+import psutil
+
 from sourcewise.engines.flower.project import flower_config
 from sourcewise.extras import how_to_install
 
@@ -162,7 +163,7 @@ class Loopback:
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(max(0.0, end - time.monotonic()))
         finally:
-            started |= descendants(started)
+            started |= descendants(process.pid for process in started)
             for process in mine:
                 _signal_group(process, INSIST)
                 process.wait()
@@ -271,12 +272,25 @@ def _signal_group(process: subprocess.Popen[bytes], number: int) -> None:
         return
 
 
-def _end(started: Mapping[int, int]) -> None:
+def descendants(roots: Iterable[int]) -> set[psutil.Process]:
+    """Return these processes, what they have started, what that has started, and so on.
+
+    Programs may start others in sessions of their own. A process is known by when it began, too,
+    which tells it from a later one of the same number.
+    """
+    found = set()
+    for number in roots:
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(number)
+            found |= {process, *process.children(recursive=True)}
+    return found
+
+
+def _end(started: Iterable[psutil.Process]) -> None:
     """Stop what is still there of processes that were seen before."""
-    for process in running():
-        if started.get(process.pid) == process.group:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(process.pid, INSIST)
+    for process in started:
+        with suppress(psutil.Error):
+            process.kill()
 
 
 def _toml(value: Any) -> str:
