@@ -30,18 +30,10 @@ MODEL_ENTRIES = 16_000_000  # rows times features of sparse rows asked at a time
 
 @dataclass(frozen=True)
 class MemorySources:
-    """The untrusted sources of a pool whose rows are all here.
+    """The untrusted sources of a pool whose rows are all here."""
 
-    Attributes
-    ----------
-    data : SourceData
-        Rows of all sources; the reference may be among them, and is passed over.
-    names : sequence
-        Names of the untrusted sources.
-    """
-
-    data: SourceData
-    names: Sequence[Any]
+    data: SourceData  # rows of all sources; the reference may be among them, and is passed over
+    names: Sequence[Any]  # of the untrusted sources
 
     @cached_property
     def sizes(self) -> FloatArray:

@@ -43,23 +43,10 @@ def find_by_gradients(
     n_sources: int,
     ask: AskGradients,
 ) -> list[FloatArray]:
-    """Find the separating models of some sources.
+    """Find the separating models (n_sets, n_targets, n_features) of some sources.
 
-    Parameters
-    ----------
-    reference : Moments
-        Of every set of reference rows: what a source would be told if it might know them.
-    ridge : float
-    norm_bounds : array of shape (n_sets,)
-        For regression.
-    n_classes : int
-        0 for regression.
-    n_sources : int
-    ask : callable
-
-    Returns
-    -------
-    list of arrays of shape (n_sets, n_targets, n_features)
+    The moments are those of every set of reference rows: what a source would be told if it might
+    know them. Norms are bounded for regression, where there are 0 classes.
     """
     searches = [Search(reference, ridge, norm_bounds, n_classes) for _ in range(n_sources)]
     while True:

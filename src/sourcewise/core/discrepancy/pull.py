@@ -98,14 +98,7 @@ def quadratic_joint_models(
     reference's model (:mod:`sourcewise.core.quadratic_sources`). But for regression, what comes
     out is an approximation: a source whose rows would move the model far is moved by the curvature
     where it started. Still nobody has to be believed: what training will use is what the
-    reference's rows judge here.
-
-    Parameters
-    ----------
-    reference : ReferenceModels
-    sources : QuadraticSources
-        Around the reference's model under ``reference.setting``.
-    penalty : array of shape (n_features,)
+    reference's rows judge here. The penalty is (n_features,).
     """
     rows = reference.rows
     weights = reference.folds.training_weights(rows.shares)

@@ -32,14 +32,7 @@ ASKS_PER_THREAD = 16  # pieces of a question: each is written down when it is an
 
 
 class DaskEngine:
-    """The untrusted sources of one fit, in groups that live on workers.
-
-    Parameters
-    ----------
-    runner : Runner
-    tasks : list of GroupTask
-    journal : Journal
-    """
+    """The untrusted sources of one fit, in groups that live on workers."""
 
     def __init__(self, runner: Runner, tasks: Sequence[GroupTask], journal: Journal):
         self.runner, self.journal = runner, journal

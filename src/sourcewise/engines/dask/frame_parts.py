@@ -9,20 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class FramePart:
-    """One partition.
+    """One partition."""
 
-    Attributes
-    ----------
-    frame : dask.dataframe.DataFrame
-        Of this partition alone, not computed yet.
-    number : int
-    identity : str
-        Partitions are taken to be the same whenever they are computed.
-    """
-
-    frame: Any
+    frame: Any  # dask.dataframe.DataFrame of this partition alone, not computed yet
     number: int
-    identity: str = ""
+    identity: str = ""  # partitions are taken to be the same whenever computed
 
     def __str__(self) -> str:
         """Name the partition in a message."""

@@ -35,12 +35,7 @@ NOT_OURS = (AttributeError, KeyError, StopIteration, TypeError, ValueError)
 
 
 class Journal:
-    """The folder of a fit, or none.
-
-    Parameters
-    ----------
-    folder : path, optional
-    """
+    """The folder of a fit, or none."""
 
     def __init__(self, folder: Path | None):
         self.folder = folder
@@ -116,13 +111,7 @@ class Sums:
 
 
 class Answers:
-    """Findings about sources, one row a source, in files of some sources each.
-
-    Parameters
-    ----------
-    folder : path, optional
-    prints : array of shape (n_sources, 16)
-    """
+    """Findings about sources, one row a source, in files of some sources each."""
 
     def __init__(self, folder: Path | None, prints: Any):
         self.folder, self.prints = folder, prints

@@ -39,25 +39,13 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Group:
-    """Neighbouring chunks.
-
-    Attributes
-    ----------
-    number : int
-    first : int
-        Position of the first source.
-    first_chunk : int
-        Number of the first chunk among all.
-    chunks : tuple of Chunk
-    parts : tuple of Part
-        Files in which some of the sources have rows.
-    """
+    """Neighbouring chunks."""
 
     number: int
-    first: int
-    first_chunk: int
+    first: int  # position of the first source
+    first_chunk: int  # number of the first chunk among all
     chunks: tuple[Chunk, ...]
-    parts: tuple[Any, ...]
+    parts: tuple[Any, ...]  # files in which some of the sources have rows
 
     @property
     def starts(self) -> IntArray:
@@ -78,20 +66,11 @@ class Group:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """All sources of all parts.
+    """All sources of all parts."""
 
-    Attributes
-    ----------
-    names : list
-        In order of first appearance.
-    counts : int array of shape (n_sources,)
-    holders : list of int arrays
-        For every part, the positions of its sources.
-    """
-
-    names: list[Any]
+    names: list[Any]  # in order of first appearance
     counts: IntArray
-    holders: list[IntArray]
+    holders: list[IntArray]  # for every part, the positions of its sources
 
     @classmethod
     def of(cls, facts: Sequence[PartFacts]) -> SourceTable:

@@ -25,24 +25,14 @@ LEAST_BATCH, MOST_BATCH = 1024, 32_768  # rows
 
 @dataclass(frozen=True)
 class ParquetPart:
-    """One file of a table.
+    """One file of a table."""
 
-    Attributes
-    ----------
-    address : str
-        With the protocol, as a worker opens it.
-    keys : tuple of (column, value)
-        Columns that the folders' names hold (``vendor=north/part-0.parquet``).
-    options : dict
-        For the file system (keys, end points).
-    identity : str
-        What the file was when it was first looked at: it must not change.
-    """
-
-    address: str
+    address: str  # with the protocol, as a worker opens it
+    # Columns and values that the folders' names hold (``vendor=north/part-0.parquet``).
     keys: tuple[tuple[str, str], ...] = ()
+    # For the file system (keys, end points).
     options: dict[str, Any] = field(default_factory=dict, repr=False)
-    identity: str = ""
+    identity: str = ""  # what the file was when it was first looked at: it must not change
 
     def __str__(self) -> str:
         """Name the file in a message."""

@@ -57,22 +57,12 @@ class RowReader(Protocol):
 
 @dataclass(frozen=True)
 class ColumnReader:
-    """Columns of numbers as they are.
+    """Columns of numbers as they are."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Of the features.
-    label : str
-    sample_weight : str, optional
-    dtype : str
-        Of the features: ``"float32"`` if all of the reference's are.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of the features
     label: str
     sample_weight: str | None
-    dtype: str = "float64"
+    dtype: str = "float64"  # of the features: "float32" if all of the reference's are
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -123,24 +113,12 @@ def as_labels(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class PartFacts:
-    """What a part holds.
+    """What a part holds."""
 
-    Attributes
-    ----------
-    part : Part
-        With its identity.
-    columns : dict
-        Name and kind of every column.
-    names : list
-        Of sources, in order of first appearance.
-    counts : int array
-        Rows of each of them.
-    """
-
-    part: Any
-    columns: dict[str, str]
-    names: list[Any]
-    counts: IntArray
+    part: Any  # with its identity
+    columns: dict[str, str]  # name and kind of every column
+    names: list[Any]  # of sources, in order of first appearance
+    counts: IntArray  # rows of each of them
 
 
 def look_at(parts: Sequence[Any], source: str, as_text: bool) -> list[PartFacts]:

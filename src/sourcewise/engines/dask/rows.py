@@ -21,25 +21,12 @@ from sourcewise.engines.dask.reading import RowReader, source_codes
 
 @dataclass(frozen=True)
 class GroupTask:
-    """All that a worker needs to know to work on a group.
+    """All that a worker needs to know to work on a group."""
 
-    Attributes
-    ----------
-    fit : str
-        Tells the rows of one fit from those of others on the same worker.
-    group : Group
-    source : str
-        Column of the sources.
-    as_text : bool
-        Whether their names are texts whatever the column holds.
-    reader : RowReader
-    rules : RowRules
-    """
-
-    fit: str
+    fit: str  # tells the rows of one fit from those of others on the same worker
     group: Group
-    source: str
-    as_text: bool
+    source: str  # column of the sources
+    as_text: bool  # whether their names are texts whatever the column holds
     reader: RowReader
     rules: RowRules
 

@@ -30,14 +30,7 @@ class Runner:
     """Runs tasks on the workers of a client, every one at its place.
 
     Rows that a worker has read stay with it, so a group's tasks go to one worker for as long as
-    that lives.
-
-    Parameters
-    ----------
-    client : distributed.Client
-    folder : path, optional
-        Where findings are kept, for messages.
-    patience : float
+    that lives. Messages name the folder where findings are kept.
     """
 
     def __init__(self, client: Any, folder: Any = None, patience: float = PATIENCE):

@@ -73,23 +73,7 @@ class TableReader:
 
 
 class TableSources(DaskSources):
-    """The sources of a table on a cluster, by what a user says about the table.
-
-    Parameters
-    ----------
-    request : TableRequest
-    client : distributed.Client
-    resume : path, optional
-
-    Attributes
-    ----------
-    reader : TableReader
-    classification : bool
-    left_out : dict
-        Sources with too few rows to be looked at.
-    trusted_rows : TrustedRows
-        The reference's rows as numbers.
-    """
+    """The sources of a table on a cluster, by what a user says about the table."""
 
     names_are_text = True
     reader: TableReader
@@ -113,8 +97,8 @@ class TableSources(DaskSources):
         )
         self.request = request
         self.reference = request.reference or "reference"
-        self.left_out: dict[str, int] = {}
-        self.trusted_rows: TrustedRows | None = None
+        self.left_out: dict[str, int] = {}  # sources with too few rows to be looked at
+        self.trusted_rows: TrustedRows | None = None  # as numbers
         self._untrusted: SourceTable | None = None
 
     def trusted(self, reference: Any) -> TrustedRows:

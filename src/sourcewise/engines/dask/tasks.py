@@ -20,23 +20,13 @@ from sourcewise.engines.dask.sums import PairwiseSums
 
 @dataclass(frozen=True)
 class GroupFacts:
-    """What is known of the sources of a group when their rows have been read.
+    """What is known of the sources of a group when their rows have been read."""
 
-    Attributes
-    ----------
-    sizes : array of shape (n_sources,)
-        Effective rows.
-    row_counts : int array of shape (n_sources,)
-    prints : uint8 array of shape (n_sources, 16)
-        Equal where a source's name and rows are; none where nobody asked for them.
-    no_rows : array of shape (0, n_features)
-        As wide as mapped rows, and of their type.
-    """
-
-    sizes: FloatArray
+    sizes: FloatArray  # effective rows
     row_counts: IntArray
+    # (n_sources, 16) bytes, equal where a source's name and rows are; none where nobody asked.
     prints: Any
-    no_rows: FloatArray
+    no_rows: FloatArray  # (0, n_features): as wide as mapped rows, and of their type
 
 
 def same(value: Any) -> Any:

@@ -29,20 +29,11 @@ MOST_ROWS = 1e12  # of a sample: beyond it chance leaves nothing
 
 @dataclass(frozen=True)
 class Trusted:
-    """The reference's rows, to draw samples from.
+    """The reference's rows, to draw samples from."""
 
-    Attributes
-    ----------
-    X : array of shape (n_rows, n_features)
-    residuals : array of shape (n_rows, n_outputs)
-        Of the model at which gradients are compared.
-    shares : array of shape (n_rows,)
-    size : float
-    """
-
-    X: FloatArray
-    residuals: FloatArray
-    shares: FloatArray
+    X: FloatArray  # (n_rows, n_features)
+    residuals: FloatArray  # (n_rows, n_outputs), of the model at which gradients are compared
+    shares: FloatArray  # (n_rows,)
     size: float
 
     @classmethod
@@ -76,17 +67,9 @@ def copies(
 ) -> dict[str, str]:
     """Find sites whose rows are those of another, or of the reference, by gradients at a model.
 
-    Parameters
-    ----------
-    names : sequence of str
-    known : Derivatives
-        Of the sites, first at the model.
-    sizes : array of shape (n_sources,)
-        Rows that sites say they have: fewer would make large ones look too much alike.
-    probe : SourceData
-        The reference.
-    model : array of shape (n_outputs, n_features)
-        Strongly regularised, so that every row leaves a residual.
+    It is strongly regularised, so that every row leaves a residual, and the first at which the
+    sites are ``known``. ``sizes`` are the rows that sites say they have: fewer would make large
+    ones look too much alike. ``probe`` is the reference. Returns a sentence for each copy.
     """
     points = known.gradients[:, 0, :-1].swapaxes(1, 2).reshape(len(names), -1)
     return _copies(names, points, np.ones(len(names)), sizes, Trusted.of(probe, model))
@@ -98,16 +81,8 @@ def copies_by_moments(
     """Find such sites by second moments, for regression.
 
     Gradients follow from moments, at one model between none and the reference's own, which leaves a
-    residual to every row. They spread with a site's own mean squared residual.
-
-    Parameters
-    ----------
-    names : sequence of str
-    known, own : Moments
-        Of the sites, and of the reference.
-    sizes : array of shape (n_sources,)
-    probe : SourceData
-        The reference.
+    residual to every row. They spread with a site's own mean squared residual. ``own`` are the
+    moments of the reference.
     """
     ridge = float(np.trace(own.gram[0])) / len(own.gram[0])
     model = ridge_solution(own.gram, own.cross, ridge)[0]

@@ -26,33 +26,18 @@ WAIT = 300.0  # for the sites to come, on such a machine
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demonstration shows.
+    """What the demonstration shows."""
 
-    Attributes
-    ----------
-    names : list of str
-        The reference first.
-    federated, in_memory : arrays
-        Weights, in the order of the names.
-    spoiled : dict
-        Sites with bad labels, and what is wrong with them.
-    rounds, bytes_down, bytes_up : int
-    waited, seconds : float
-        For answers, and in all.
-    rule : str
-        What of the weights is exact and what is not.
-    """
-
-    names: list[str]
-    federated: np.ndarray
+    names: list[str]  # the reference first
+    federated: np.ndarray  # weights, in the order of the names
     in_memory: np.ndarray
-    spoiled: dict[str, str]
+    spoiled: dict[str, str]  # sites with bad labels, and what is wrong with them
     rounds: int
     bytes_down: int
     bytes_up: int
-    waited: float
-    seconds: float
-    rule: str
+    waited: float  # seconds, for answers
+    seconds: float  # in all
+    rule: str  # what of the weights is exact and what is not
 
     def __str__(self) -> str:
         """Return a table, and what it has cost."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -76,18 +75,8 @@ MOST_CURVATURE = 4_000_000  # entries of one matrix of curvature
 class FlowerEngine:
     """Answers of sites, as the method asks for them.
 
-    Parameters
-    ----------
-    session : Session
-    probe : SourceData
-        The reference's rows.
-    mode : str
-    exact_selection : bool
-    sizes : array of shape (n_sources,)
-        Rows that each site counts for.
-    guards : bool
-    show_rows : int, optional
-        Of the reference, in the mode "shared-reference"; without it all.
+    ``probe`` is the reference's rows, of which ``show_rows`` may be shown in the mode
+    "shared-reference", or all; ``sizes`` are the rows that each site counts for.
     """
 
     def __init__(
@@ -114,6 +103,7 @@ class FlowerEngine:
         self._family: LinearFamily | None = None
         self._judged: QuadraticSources | None = None
         self._pilots: QuadraticSources | None = None
+        self._pilot_messages: dict[int, Message] = {}
 
     def learner(self, family: LinearFamily) -> RoundsFamily:
         """Return the learner that asks in few rounds."""
@@ -385,10 +375,6 @@ class FlowerEngine:
         if key not in self._pilot_messages:
             self._pilot_messages[key] = self._new_pilot_message(reference, family)
         return self._pilot_messages[key]
-
-    @cached_property
-    def _pilot_messages(self) -> dict[int, Message]:
-        return {}
 
     def _new_pilot_message(self, reference: ReferenceRows, family: LinearFamily) -> Message:
         if not self.n_classes:

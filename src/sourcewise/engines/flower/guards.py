@@ -83,13 +83,7 @@ SLACK = 1e-3  # of a range, for rows in single precision
 def check_ranges(answer: Arrays, message: Message | None, longest: float = INFINITE) -> None:
     """Refuse numbers that no rows could have led to.
 
-    Parameters
-    ----------
-    answer : dict
-    message : Message, optional
-        What was asked.
-    longest : float
-        Squared length that no mapped row exceeds.
+    No mapped row exceeds the squared length ``longest``.
     """
     for name, (low, high) in _ranges_of(answer, message, longest):
         values = answer[name]
@@ -206,21 +200,10 @@ def contradictions(
 ) -> dict[str, str]:
     """Compare derivatives in training with those that the reference's rows have judged.
 
-    Parameters
-    ----------
-    names : sequence of str
-    before : QuadraticSources
-        What the sites have said, whose effect on the reference is part of their discrepancies.
-    points : array of shape (n_points, n_outputs, n_features)
-    now : Derivatives
-        What they say at these points.
-    noise : array of shape (n_sources,)
-        Standard deviation of what the sites' owners say they add to every number.
-
-    Returns
-    -------
-    dict
-        For each site that contradicts itself, a sentence.
+    What sites have said ``before`` has an effect on the reference that is part of their
+    discrepancies; ``now`` they speak at points (n_points, n_outputs, n_features). Owners say what
+    ``noise`` they add to every number, by its standard deviation. Returns a sentence for each site
+    that contradicts itself.
     """
     found = {}
     for i, name in enumerate(names):
@@ -266,20 +249,8 @@ def misjoined(
 
     At the minimum the gradient of the whole vanishes; a site's part of it is what the site has said
     around the nearest of the reference's models. What it misses is measured as in `contradictions`.
-
-    Parameters
-    ----------
-    models : array of shape (n_models, n_outputs, n_features)
-        That one site has sent.
-    pilots : QuadraticSources
-        That site alone.
-    reference : ReferenceModels
-    weights : array of shape (n_reference_rows, n_models)
-        Of the reference's rows in each joint model.
-    size : float
-        That the site's rows count for.
-    penalty : array of shape (n_features,)
-    noise : float
+    ``pilots`` is the site alone, whose rows count for ``size``; ``weights`` are those of the
+    reference's rows in each joint model, (n_reference_rows, n_models).
     """
     n_models, n_outputs, d = models.shape
     points = np.ascontiguousarray(models.transpose(2, 0, 1), dtype=np.float64)
@@ -326,16 +297,9 @@ def other_answers(
 def false_losses(
     models: FloatArray, claimed: FloatArray, known: Moments, noise: float
 ) -> str | None:
-    """Compare mean squared losses with the moments that they follow from.
+    """Compare the mean squared losses of models (..., n_features) with one source's moments.
 
-    Parameters
-    ----------
-    models : array of shape (..., n_features)
-    claimed : array of shape (...)
-    known : Moments
-        Of one source.
-    noise : float
-        Standard deviation of what the source's owner adds to every number.
+    They follow from these, but for the noise that the source's owner adds to every number.
     """
     gram, cross, square = known.gram[0], known.cross[0, :, 0], float(known.square[0, 0])
     bent = models @ gram

@@ -24,39 +24,23 @@ MOST_KEPT = 256_000_000  # bytes of answers that are kept; the oldest go first
 
 @dataclass
 class Entry:
-    """A line of the ledger.
-
-    Attributes
-    ----------
-    run : int
-    question, outcome : str
-    hash, rules : str
-        Of the question with the rules that it comes with, and of these alone.
-    looked : bool
-        Whether rows were looked at: then a refusal says something about them, too.
-    rows, bytes : int
-    why : str
-        Of a refusal.
-    """
+    """A line of the ledger."""
 
     run: int
     question: str
     outcome: str = ""
-    hash: str = ""
-    rules: str = ""
-    looked: bool = False
+    hash: str = ""  # of the question with the rules that it comes with
+    rules: str = ""  # of these alone
+    looked: bool = False  # whether rows were: then a refusal says something about them, too
     rows: int = 0
     bytes: int = 0
-    why: str = ""
+    why: str = ""  # of a refusal
 
 
 class Ledger:
     """A line of JSON for each question, on the disk before the answer leaves; never a row.
 
-    Parameters
-    ----------
-    path : Path, optional
-        Without one, everything is forgotten with this object.
+    Without a path, everything is forgotten with this object.
     """
 
     def __init__(self, path: Path | None):

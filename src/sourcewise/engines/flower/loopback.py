@@ -59,12 +59,8 @@ class Tls:
 class Loopback:
     """Starts and stops processes; use it in a ``with`` statement.
 
-    Parameters
-    ----------
-    folder : path
-        For logs and Flower's own files.
-    tls : Tls, optional
-        Encrypt, and let registered nodes in only.
+    The folder is for logs and Flower's own files. With ``tls``, connections are encrypted, and only
+    registered nodes are let in.
     """
 
     def __init__(self, folder: Path, tls: Tls | None = None):

@@ -60,24 +60,12 @@ FAILED = "site {name!r} could not answer; its owner can see why"
 
 @dataclass(frozen=True)
 class SuperLink:
-    """Where questions come from.
+    """Where questions come from."""
 
-    Attributes
-    ----------
-    address : str
-        ``host:port``.
-    certificates : path, optional
-        Of the authority that has signed the SuperLink's certificate; None for the system's.
-    key : path, optional
-        This site's private key, whose public part the SuperLink knows.
-    insecure : bool
-        Not encrypted.
-    """
-
-    address: str
-    certificates: Path | None = None
-    key: Path | None = None
-    insecure: bool = False
+    address: str  # ``host:port``
+    certificates: Path | None = None  # of the authority that vouches for it; None: the system's
+    key: Path | None = None  # this site's private key, whose public part the SuperLink knows
+    insecure: bool = False  # not encrypted
 
     def options(self) -> dict[str, Any]:
         """Return what Flower's connection takes."""
@@ -128,14 +116,7 @@ class Refused(Exception):
 
 
 class Node:
-    """Answers messages by a site file that is read anew for each.
-
-    Parameters
-    ----------
-    file : Path
-    tell : callable
-        Gets sentences for the owner.
-    """
+    """Answers messages by a site file that is read anew for each, and tells its owner of them."""
 
     def __init__(self, file: Path, tell: Callable[[str], None] = print):
         self.file, self.tell = file, tell
@@ -208,14 +189,8 @@ class Node:
     ) -> Message:
         """Answer a message, or say in a sentence why not.
 
-        Parameters
-        ----------
-        head : Message
-            What is known of it before its content is fetched.
-        pull : callable
-            Fetches the message; takes the most bytes that it may have.
-        sent_code : callable
-            Whether the run's project brings code for sites.
+        Of it the head is known; ``pull`` fetches the rest, of so many bytes at most, once
+        ``sent_code`` has said that the run's project brings no code for sites.
         """
         run = int(head.metadata.run_id)
         try:

@@ -40,20 +40,11 @@ MOST_TOLD = 5  # sites that a sentence names
 
 @dataclass(frozen=True)
 class Round:
-    """One round of messages.
-
-    Attributes
-    ----------
-    questions : tuple of str
-    sites : int
-    down, up : int
-        Bytes of all messages together.
-    seconds : float
-    """
+    """One round of messages."""
 
     questions: tuple[str, ...]
     sites: int
-    down: int
+    down: int  # bytes of all messages together
     up: int
     seconds: float
 
@@ -61,17 +52,9 @@ class Round:
 class Session:
     """Asks sites, checks their answers, remembers them, and leaves out whoever cannot be used.
 
-    Parameters
-    ----------
-    carrier : Carrier
-    timeout : float
-        Seconds that a site has for an answer.
-    least_sites : int
-        With fewer sites there is no result.
-    on_round : callable, optional
-        Told every `Round`.
-    on_expected : callable, optional
-        Told about how many rounds are coming, before a choice of the trade-off that asks for each.
+    A site has ``timeout`` seconds for an answer, and with fewer than ``least_sites`` there is no
+    result. Every `Round` is told to ``on_round``; ``on_expected`` is told about how many are coming
+    before a choice of the trade-off that asks for each.
     """
 
     def __init__(

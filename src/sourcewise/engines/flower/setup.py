@@ -27,22 +27,12 @@ WORDS = {"boolean": "true and false", "number": "numbers", "category": "text"}
 
 @dataclass(frozen=True)
 class TableRules:
-    """How columns of a table become numbers.
-
-    Attributes
-    ----------
-    columns : tuple of ColumnRule
-    dtype : str
-    label : str
-        Column of the labels.
-    label_kind : str
-        "boolean", "number" or "category".
-    """
+    """How columns of a table become numbers."""
 
     columns: tuple[ColumnRule, ...]
     dtype: str
-    label: str
-    label_kind: str
+    label: str  # column of the labels
+    label_kind: str  # "boolean", "number" or "category"
 
     @property
     def preprocessor(self) -> TablePreprocessor:
@@ -56,17 +46,10 @@ class TableRules:
 
 @dataclass(frozen=True)
 class Setup:
-    """What a site is told before anything is asked of its rows.
-
-    Attributes
-    ----------
-    rules : RowRules
-    table : TableRules, optional
-        For sites whose rows are tables.
-    """
+    """What a site is told before anything is asked of its rows."""
 
     rules: RowRules
-    table: TableRules | None
+    table: TableRules | None  # for sites whose rows are tables
 
     @property
     def longest(self) -> float:
