@@ -20,6 +20,7 @@ from sourcewise.engines import DaskSources
 from sourcewise.engines.dask import layout, messages, store
 from sourcewise.engines.dask.layout import SourceTable
 from sourcewise.engines.dask.parquet_files import find_files
+from sourcewise.engines.dask.reading import ColumnReader, look_at
 from sourcewise.engines.dask.rows import GroupTask, rows_of_chunks
 
 
@@ -113,6 +114,24 @@ def test_rows_that_do_not_fit_into_memory_are_read_from_the_workers_disk(cluster
         )
     finally:
         cluster.run(lambda: setattr(store, "CACHE_SHARE", 0.25))
+
+
+@pytest.mark.parametrize("make", LAYOUTS)
+def test_what_is_read_of_all_files_is_the_table(make, tmp_path):
+    frame = make(table("sample weights"), tmp_path)
+    names = tuple(f"x{j}" for j in range(12))
+    reader = ColumnReader(names, "y", "weight")
+    parts = find_files(str(tmp_path), {})
+    wanted = [*reader.columns, "vendor"]
+    found = pyarrow.Table.from_batches([b for part in parts for b in part.batches(wanted)])
+    np.testing.assert_array_equal(reader.features(found), frame[list(names)])
+    np.testing.assert_array_equal(reader.labels(found), frame["y"])
+    np.testing.assert_array_equal(reader.weights(found), frame["weight"])
+    assert found.column("vendor").to_pylist() == frame["vendor"].tolist()
+    facts = look_at(parts, "vendor", as_text=False)
+    counts = pandas.concat([pandas.Series(one.counts, one.names) for one in facts])
+    assert counts.groupby(level=0).sum().to_dict() == frame["vendor"].value_counts().to_dict()
+    assert all(one.part.identity and one.columns["vendor"] == "text" for one in facts)
 
 
 def test_rows_of_spread_sources_are_put_aside_and_found_again(tmp_path, monkeypatch):

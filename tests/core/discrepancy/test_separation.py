@@ -1,11 +1,15 @@
 """Models that tell a source from the reference, and what counts as their error."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import ortho_group
 
 from sourcewise.core.discrepancy.moments import concat_moments, counted_rows, moments_of
+from sourcewise.core.discrepancy.plug_in_queries import PER_ROUND, find_by_gradients
 from sourcewise.core.discrepancy.separation import (
+    extreme_models,
     loss_moments,
     model_losses,
     separating_models,
@@ -105,3 +109,35 @@ def test_the_witness_is_the_model_of_the_largest_difference():
         ("separating model of class 0", "reference"),
         ("separating model of class 0", "source"),
     ]
+
+
+@pytest.mark.parametrize("d", [4, 50])
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_gradients_at_hypotheses_find_what_all_rows_would(n_classes, d):
+    def targets(rows):
+        return rows if n_classes else replace(rows, targets=rows.X[:, :1] + rows.targets)
+
+    sources = [targets(rows_of(seed, 90, d, max(n_classes, 2))) for seed in (1, 2)]
+    sets = [targets(rows_of(seed, 70, d, max(n_classes, 2))) for seed in (3, 4, 5)]
+    reference = concat_moments([moments_of(rows) for rows in sets])
+    norms, rounds = np.array([0.5, 1.0, 2.0]), []
+
+    def ask(models):
+        rounds.append([len(some) for some in models])
+        return [
+            np.einsum("n,nmt,nd->mtd", rows.shares, off, rows.X)
+            for rows, some in zip(sources, models, strict=True)
+            for off in [(rows.X @ some.T)[:, :, None] - rows.targets[:, None]]
+        ]
+
+    found = find_by_gradients(reference, 0.1, norms, n_classes, len(sources), ask)
+    for rows, models in zip(sources, found, strict=True):
+        own = concat_moments([moments_of(rows)] * len(sets))
+        exact = (
+            separating_models(own, reference, ridge=0.1)
+            if n_classes
+            else extreme_models(own, reference, norm_bound=norms)
+        )
+        np.testing.assert_allclose(models, exact, atol=1e-7)
+    assert max(map(max, rounds)) <= PER_ROUND + 1
+    assert len(rounds) == (1 if d < PER_ROUND else 2)

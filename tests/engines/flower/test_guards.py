@@ -7,9 +7,17 @@ import pytest
 from flwr.app import Array
 from made_up_sites import classifier, federated, regressor, rows, sites_of
 
-from sourcewise.core.data import SourceData
+from sourcewise.core.data import SourceData, group_rows
+from sourcewise.core.discrepancy.moments import concat_moments, moments_of, source_rows
+from sourcewise.core.quadratic_sources import derivatives
 from sourcewise.engines.flower import LocalCarrier, Policy, Site, wire
 from sourcewise.engines.flower.client import message_in
+from sourcewise.engines.flower.copies import (
+    COPY_OF_REFERENCE,
+    COPY_OF_SITE,
+    copies,
+    copies_by_moments,
+)
 
 
 class Poisoning(Site):
@@ -52,6 +60,26 @@ def test_copies_of_one_site_count_once(classes):
     left_out = sources.facts.left_out
     assert len(left_out) == 3
     assert all("answers are those of" in why for why in left_out.values())
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_are_found_by_their_gradients_and_independent_sites_are_none(classes, seed):
+    X, y, names = rows(n_sites=6, classes=classes, seed=seed, bad=())
+    for site, copied in {"site-4": "site-1", "site-5": "ours"}.items():
+        X[names == site], y[names == site] = X[names == copied], y[names == copied]
+    codes = np.unique(names, return_inverse=True)[1]  # the reference is first
+    sites = [f"site-{k}" for k in range(6)]
+    data, _ = group_rows(X, y, codes, reference=0, n_classes=classes)
+    about = data.sizes[1:], replace(data.some(0, 1), reference=0)
+    if classes:
+        model = np.full((1 if classes == 2 else classes, X.shape[1]), 0.01)
+        known = derivatives(data, model[None], curvature=False)
+        found = copies(sites, known, *about, model)
+    else:
+        own, *others = (moments_of(source_rows(data, k)) for k in range(7))
+        found = copies_by_moments(sites, concat_moments(others), *about, own)
+    assert found == {"site-4": COPY_OF_SITE.format(other="site-1"), "site-5": COPY_OF_REFERENCE}
 
 
 @pytest.mark.parametrize("classes", [2, 0])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from made_up_sites import (
@@ -14,13 +16,17 @@ from made_up_sites import (
 from sklearn.datasets import load_breast_cancer
 
 import sourcewise as sw
-from sourcewise.core.data import FloatArray
+from sourcewise.core.data import FloatArray, group_rows
 from sourcewise.core.discrepancy import methods
 from sourcewise.core.discrepancy.findings import gather
 from sourcewise.core.discrepancy.result import Discrepancies, Witness
 from sourcewise.core.engine import Message, Question
+from sourcewise.core.quadratic_sources import derivatives
+from sourcewise.core.source_weights import GivenWeights
 from sourcewise.engines.flower import FlowerSources, LocalCarrier, Policy
+from sourcewise.engines.flower.engine import FlowerSums
 from sourcewise.engines.flower.questions import QUESTIONS
+from sourcewise.engines.memory import MemorySources
 
 
 def breast():
@@ -73,6 +79,30 @@ def test_with_the_reference_shared_discrepancies_are_exact(pool):
     found, _ = federated(pool, classifier(), mode="shared-reference")
     np.testing.assert_allclose(found.discrepancies_, exact.discrepancies_, atol=1e-8)
     assert total_variation(exact, found) < 0.03
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_sums_that_sites_are_asked_for_are_those_of_all_rows(classes):
+    X, y, names = rows(classes=classes)
+    codes = np.unique(names, return_inverse=True)[1]  # the reference is first
+    data, _ = group_rows(X, y, codes, reference=0, n_classes=classes)
+    rng = np.random.default_rng(0)
+    weights = GivenWeights(rng.uniform(size=(5, 4)))
+    exact = MemorySources(data, range(5)).weighted(weights)
+    engine = SimpleNamespace(
+        gradients=lambda points: derivatives(data, points, curvature=False).gradients,
+        derivatives=lambda points: derivatives(data, points),
+        sizes=data.sizes[data.untrusted],
+        row_counts=data.row_counts[data.untrusted],
+        n_classes=classes,
+    )
+    sums = FlowerSums(engine, weights)
+    points = rng.normal(size=(4, 2, 1 if classes == 2 else classes))  # two that columns stand at
+    columns, at = np.array([0, 2, 3]), np.array([1, 0, 1])
+    found = sums.gradients(points, columns, at), *sums.curvature(points, columns, at)
+    expected = exact.gradients(points, columns, at), *exact.curvature(points, columns, at)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-12)
 
 
 def test_with_exact_selection_nothing_is_approximate():

@@ -38,6 +38,39 @@ class Part(Protocol):
         """Yield record batches with these columns."""
 
 
+@dataclass(frozen=True)
+class FramePart:
+    """One partition of a Dask DataFrame, computed where it is needed."""
+
+    frame: Any  # dask.dataframe.DataFrame of this partition alone, not computed yet
+    number: int
+    identity: str = ""  # partitions are taken to be the same whenever computed
+
+    def __str__(self) -> str:
+        """Name the partition in a message."""
+        return f"partition {self.number} of the frame"
+
+    def current_identity(self) -> str:
+        """Nothing is known of how the partition came about."""
+        return ""
+
+    def schema(self) -> Any:
+        """Columns and their types."""
+        return self._table(list(self.frame.columns)).schema
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield record batches with these columns."""
+        yield from self._table(list(columns)).to_batches()
+
+    def _table(self, columns: list[str]) -> Any:
+        import pyarrow as pa
+        from distributed import worker_client
+
+        with worker_client(timeout=60) as client:
+            computed = client.compute(self.frame[columns]).result()
+        return pa.Table.from_pandas(computed, preserve_index=False).replace_schema_metadata()
+
+
 class RowReader(Protocol):
     """How the columns of a table become features and labels."""
 

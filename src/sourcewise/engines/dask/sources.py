@@ -14,7 +14,6 @@ import numpy as np
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
 from sourcewise.engines.dask.cluster import local_cluster
 from sourcewise.engines.dask.engine import DaskEngine
-from sourcewise.engines.dask.frame_parts import frame_parts
 from sourcewise.engines.dask.journal import Journal
 from sourcewise.engines.dask.layout import SourceTable, groups_of
 from sourcewise.engines.dask.messages import (
@@ -29,6 +28,7 @@ from sourcewise.engines.dask.messages import (
 from sourcewise.engines.dask.parquet_files import find_files
 from sourcewise.engines.dask.reading import (
     ColumnReader,
+    FramePart,
     PartFacts,
     RowReader,
     check_column,
@@ -275,7 +275,7 @@ class DaskSources:
         if isinstance(self.path, str | os.PathLike):
             return find_files(os.fspath(self.path), self.storage_options)
         if hasattr(self.path, "npartitions") and hasattr(self.path, "partitions"):
-            return frame_parts(self.path)
+            return [FramePart(self.path.partitions[k], k) for k in range(self.path.npartitions)]
         raise ValueError(NOT_A_FRAME.format(value=self.path))
 
     def _find(self, reference: Any, table: SourceTable) -> int:
