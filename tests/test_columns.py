@@ -65,3 +65,10 @@ def test_column_names_of_several_kinds_are_shown(model):
     mixed = frame().rename(columns={"b": 1})
     sentence = columns.NAMES_MIXED.format(one="a", kind_one="str", other=1, kind_other="int")
     refused(mixed, sentence, model)
+
+
+def test_a_name_that_is_not_there_is_told_what_may_have_been_meant():
+    assert columns.meant("vendr", ["age", "vendor"]) == "; did you mean 'vendor'?"
+    assert columns.meant(3, [30, 41]) == "; did you mean '30'?"
+    assert columns.meant("z", ["a", "b"], most=2) == "; it has 'a', 'b'."
+    assert columns.meant("z", ["a", 7, "b"], most=2) == "; it has 'a', 7, ...."

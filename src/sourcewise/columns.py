@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date, time, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -64,6 +64,14 @@ def split_off(X: Any, name: str) -> tuple[Any, Any]:
         hint = f"; did you mean {close[0]!r}?" if close else "."
         raise ValueError(SOURCES_NO_COLUMN.format(name=name, hint=hint))
     return without_column(X, name), X[name]
+
+
+def meant(name: Any, there: Sequence[Any], most: int = 8) -> str:
+    """Say which of the names that are there may have been meant, or what there is."""
+    close = get_close_matches(str(name), [str(other) for other in there], n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; it has {', '.join(map(repr, there[:most]))}{', ...' * (len(there) > most)}."
 
 
 def without_column(X: Any, name: str | None) -> Any:

@@ -10,10 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from sourcewise.columns import meant
 from sourcewise.files import natural
 from sourcewise.tables.values import NUMBER, as_arrow
 
@@ -72,11 +72,9 @@ class Table:
             if name not in there:
                 used = {*names, *taken}
                 free = [other for other in self.schema.names if other not in used]
-                close = get_close_matches(name, free, n=1, cutoff=0.5)
-                listed = ", ".join(map(repr, free[:8]))
-                more = ", ..." if len(free) > 8 else ""
-                hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed}{more}."
-                raise ValueError(COLUMN_MISSING.format(path=self.path, name=name, hint=hint))
+                raise ValueError(
+                    COLUMN_MISSING.format(path=self.path, name=name, hint=meant(name, free))
+                )
 
     def batches(
         self, columns: Sequence[str], wanted: Callable[[int, int], bool] | None = None

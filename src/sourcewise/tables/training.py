@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
+from sourcewise.columns import meant
 from sourcewise.progress import report_progress
 from sourcewise.tables import bad_rows
 from sourcewise.tables.bad_rows import (
@@ -283,8 +283,7 @@ def _read_sources(
         report_progress("reading", start + batch.num_rows, 3 * total)
     trusted_here = bool((codes[: data.n_rows] == 0).any())
     if len(parts) == 1 and not trusted_here:
-        close = get_close_matches(reference, list(table)[1:], n=1, cutoff=0.5)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {_some(list(table)[1:])}."
+        hint = meant(reference, list(table)[1:], most=5)
         raise ValueError(
             REFERENCE_ABSENT.format(column=request.source, reference=reference, hint=hint)
         )
@@ -305,10 +304,6 @@ def _as_names(values: Any, column: str) -> Any:
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
         kind = str(values.type)
         raise ValueError(SOURCE_NO_NAME.format(column=column, kind=kind)) from error
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
 def _leave_out_small(

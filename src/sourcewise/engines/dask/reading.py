@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from typing import Any, Protocol
 
 import numpy as np
 
+from sourcewise.columns import meant
 from sourcewise.core.data import FloatArray, IntArray
 from sourcewise.engines.dask.messages import (
     COLUMN_MISSING,
@@ -218,10 +218,7 @@ def check_column(path: Any, columns: Sequence[str] | dict[str, str], name: str) 
     """Say that a column is missing, and which one may have been meant."""
     if name in columns:
         return
-    known = list(columns)
-    close = get_close_matches(name, known, n=1, cutoff=0.5)
-    listed = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
-    hint = f"; did you mean {close[0]!r}?" if close else f"; it has {listed}."
+    hint = meant(name, list(columns))
     raise ValueError(COLUMN_MISSING.format(path=path, name=name, hint=hint))
 
 

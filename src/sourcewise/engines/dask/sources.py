@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sourcewise.columns import meant
 from sourcewise.core.engine import OpenSources, RowRules, TrustedRows
 from sourcewise.engines.dask.cluster import local_cluster
 from sourcewise.engines.dask.engine import DaskEngine
@@ -279,17 +280,12 @@ class DaskSources:
         raise ValueError(NOT_A_FRAME.format(value=self.path))
 
     def _find(self, reference: Any, table: SourceTable) -> int:
-        from difflib import get_close_matches
-
         if not table.names:
             raise ValueError(NO_ROWS.format(path=self.path))
         for position, name in enumerate(table.names):
             if name == reference:
                 return position
-        shown = list(map(str, table.names[:100_000]))
-        close = get_close_matches(str(reference), shown, n=1, cutoff=0.5)
-        some = ", ".join(map(repr, table.names[:5])) + (", ..." if len(table.names) > 5 else "")
-        hint = f"; did you mean {close[0]!r}?" if close else f"; it has {some}."
+        hint = meant(reference, table.names[:100_000], most=5)
         raise ValueError(REFERENCE_ABSENT.format(name=self.source, reference=reference, hint=hint))
 
     def _check_room(self, table: SourceTable, row_bytes: int) -> None:
