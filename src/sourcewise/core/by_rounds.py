@@ -235,6 +235,7 @@ def _by_rounds(
 ) -> FloatArray:
     """Ask, solve with the answers, and ask again, until nothing moves any more."""
     before, step, slopes = models, np.zeros_like(models), np.zeros(len(models))
+    penalty = learner._penalty(models.shape[2])
     for k in range(learner.sources.most_rounds):
         known = learner.sources.derivatives(models)
         quadratic = QuadraticSources(
@@ -246,7 +247,8 @@ def _by_rounds(
             np.arange(len(models)),
         )
         near = replace(problems, sources=quadratic)
-        gradients = _whole_gradients(learner.family, near, which, settings, models)
+        problem = GridProblem.of(near, penalty, which, settings)
+        gradients = whole_gradients(problem, models)
         if k > 0:
             # A quadratic that saw little curvature goes too far: halve such steps.
             now = np.einsum("qkd,qkd->q", gradients, step)
@@ -267,21 +269,8 @@ def _by_rounds(
     return models
 
 
-def _whole_gradients(
-    family: Any, near: WeightedProblems, which: IntArray, settings: FloatArray, models: FloatArray
-) -> FloatArray:
-    """Gradient of each pair's objective at its model, (n_pairs, n_outputs, n_features)."""
-    penalty = family._penalty(models.shape[2])
-    problem = GridProblem(
-        sources=near.sources,
-        reference=near.reference,
-        weights=near.weights.in_columns(which).scaled(near.totals[which]),
-        reference_weights=near.reference_weights[which] * near.totals[which],
-        C=settings,
-        fold=near.fold[which] + 1,
-        reference_shares=near.reference_shares,
-        penalty=penalty,
-    )
-    points = np.ascontiguousarray(models.transpose(2, 0, 1))
+def whole_gradients(problem: GridProblem, models: FloatArray) -> FloatArray:
+    """Gradient of each column's objective at its model, (n_columns, n_outputs, n_features)."""
+    points = np.ascontiguousarray(models.transpose(2, 0, 1), dtype=np.float64)
     data = GridGradients(problem)(points, np.arange(len(models))).value
-    return np.asarray(data.transpose(1, 2, 0) + models * penalty / settings[:, None, None])
+    return np.asarray(data.transpose(1, 2, 0) + models * problem.penalty / problem.C[:, None, None])

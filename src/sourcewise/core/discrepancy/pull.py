@@ -102,25 +102,36 @@ def quadratic_joint_models(
     """
     rows = reference.rows
     weights = reference.folds.training_weights(rows.shares)
-    n_models = weights.shape[1]
     sizes = np.minimum(sources.sizes, rows.size)
     start = np.asarray(reference.models, dtype=np.float64)
     models = np.empty((*start.shape, len(sizes)))
     for i, size in enumerate(sizes):
-        problem = GridProblem(
-            sources=sources.some([i]),
-            reference=rows,
-            weights=GivenWeights(np.full((1, n_models), size)),
-            reference_weights=np.ones(n_models),
-            C=np.full(n_models, reference.setting),
-            fold=np.arange(n_models),
-            reference_shares=weights.T,
-            penalty=penalty,
-        )
+        problem = joint_problem(reference, sources.some([i]), weights, size, penalty)
         models[..., i] = solve_grid(
             problem, tol=EXACT_TOL if sources.exact else JOINT_TOL, start=start
         )
     return {"joint_models": models, "sizes": sizes}
+
+
+def joint_problem(
+    reference: ReferenceModels,
+    source: QuadraticSources,
+    weights: FloatArray,
+    size: float,
+    penalty: FloatArray,
+) -> GridProblem:
+    """Fit one source, of so many rows, beside the reference's under weights (n_rows, n_models)."""
+    n_models = weights.shape[1]
+    return GridProblem(
+        sources=source,
+        reference=reference.rows,
+        weights=GivenWeights(np.full((1, n_models), size)),
+        reference_weights=np.ones(n_models),
+        C=np.full(n_models, reference.setting),
+        fold=np.arange(n_models),
+        reference_shares=weights.T,
+        penalty=penalty,
+    )
 
 
 def judge_pull(answer: Arrays, reference: ReferenceModels, total: FloatArray) -> Findings:

@@ -62,14 +62,11 @@ class TableReader:
     def labels(self, table: Any) -> Any:
         """Return labels as they are, or truth values as numbers."""
         values = as_labels(table.column(self.label))
-        return values.astype(np.float64) if values.dtype == bool and self._numbers else values
+        numbers = values.dtype == bool and not self.classification
+        return values.astype(np.float64) if numbers else values
 
     def weights(self, table: Any) -> None:
         """Return nothing: every row of a source counts the same."""
-
-    @property
-    def _numbers(self) -> bool:
-        return not self.classification
 
 
 class TableSources(DaskSources):

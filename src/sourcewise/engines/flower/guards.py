@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from sourcewise.core.by_rounds import whole_gradients
 from sourcewise.core.data import FloatArray
 from sourcewise.core.discrepancy.moments import Moments
+from sourcewise.core.discrepancy.pull import joint_problem
 from sourcewise.core.discrepancy.reference_models import ReferenceModels
 from sourcewise.core.engine import Arrays, Message
-from sourcewise.core.grid_problem import GridGradients, GridProblem
 from sourcewise.core.quadratic_sources import Derivatives, QuadraticSources
-from sourcewise.core.source_weights import GivenWeights
 from sourcewise.engines.flower.wire import BadMessage
 
 CONTRADICTION = (
@@ -253,21 +253,10 @@ def misjoined(
     reference's rows in each joint model, (n_reference_rows, n_models).
     """
     n_models, n_outputs, d = models.shape
-    points = np.ascontiguousarray(models.transpose(2, 0, 1), dtype=np.float64)
     found: list[float] = []
     for p, point in enumerate(pilots.points):
-        problem = GridProblem(
-            sources=pilots.near(p),
-            reference=reference.rows,
-            weights=GivenWeights(np.full((1, n_models), size)),
-            reference_weights=np.ones(n_models),
-            C=np.full(n_models, reference.setting),
-            fold=np.arange(n_models),
-            reference_shares=weights.T,
-            penalty=penalty,
-        )
-        data = GridGradients(problem)(points, np.arange(n_models)).value
-        whole = data.transpose(1, 2, 0) + models * penalty / reference.setting
+        problem = joint_problem(reference, pilots.near(p), weights, size, penalty)
+        whole = whole_gradients(problem, models)
         off = (models - point).reshape(n_models, -1)
         hessian = pilots.known.hessians[0, p]
         expected = float(np.linalg.norm(off @ hessian))
