@@ -41,19 +41,11 @@ class Mixtures:
     With :math:`K` the inner products of the trusted rows around their mean and :math:`k_x` those
     with a row, its squared distance to the nearest mixture is :math:`|x|^2 - k_x^\top K^+ k_x`;
     that of trusted row :math:`i` to mixtures of the others is :math:`1 / (K^+)_{ii}`.
-
-    Attributes
-    ----------
-    mean : array of shape (n_features,)
-    inverse : array of shape (n_trusted, n_trusted)
-        :math:`K^+`.
-    radius : float
-        A row this near to a mixture is one.
     """
 
-    mean: np.ndarray
-    inverse: np.ndarray
-    radius: float
+    mean: np.ndarray  # of shape (n_features,)
+    inverse: np.ndarray  # of shape (n_trusted, n_trusted); :math:`K^+`
+    radius: float  # a row this near to a mixture is one
 
     @classmethod
     def of(cls, reference: Any, radius: float, choices: Choices) -> Mixtures | None:
@@ -81,23 +73,13 @@ class Mixtures:
 
 @dataclass(frozen=True)
 class Copies:
-    """What is known of rows that repeat trusted ones.
+    """What is known of rows that repeat trusted ones."""
 
-    Attributes
-    ----------
-    counts : int array of shape (n_sources,), or None where nobody looked
-        How many were left out.
-    by_chance : float
-        Share of clean rows that would look like copies, as the trusted rows say.
-    unsought : str, optional
-        Why nobody looked, of those in `core/copies.py`.
-    labels : array of shape (n_sources, 3), optional
-        How sources labelled such rows, see `relabelled`; None where equal rows may be chance.
-    """
-
-    counts: np.ndarray | None = None
+    counts: np.ndarray | None = None  # left out of each source; None: nobody looked
+    # Share of clean rows that would look like copies, as the trusted rows say.
     by_chance: float = 0.0
-    unsought: str | None = None
+    unsought: str | None = None  # why nobody looked, of those in `core/copies.py`
+    # How sources labelled such rows, see `relabelled`; None where equal rows may be chance.
     labels: np.ndarray | None = None
 
     def after(self, before: Copies) -> Copies:
@@ -112,33 +94,21 @@ class Copies:
 
 @dataclass(frozen=True)
 class CopyRule:
-    """Which mapped rows are copies of trusted ones.
+    """Which mapped rows are copies of trusted ones."""
 
-    Attributes
-    ----------
-    features : FeatureMap
-        Distances are between mapped rows, whose features keep their proportions or are all alike.
-    reference : array or csr matrix of shape (n_trusted, n_features)
-        The trusted rows, mapped. They travel with the rule.
-    radius : float
-        A row this near to a trusted one is a copy of it.
-    usual : float
-        Share of trusted rows that are as near to another: so many copies are coincidences.
-    distinct, exact : bool
-        Whether no trusted row equals another; and whether a row that equals a trusted one is that
-        row, however few such rows there are: at least two columns hold real numbers, hardly any of
-        them twice.
-    mixtures : Mixtures, optional
-        Of trusted rows, midpoints of two for example, where there are more columns than rows. A
-        model that knows them knows the rows; these are copies too.
-    """
-
+    # Distances are between mapped rows, whose features keep their proportions or are all alike.
     features: FeatureMap
-    reference: Any
-    radius: float
+    reference: Any  # the trusted rows, mapped: array or csr matrix; they travel with the rule
+    radius: float  # a row this near to a trusted one is a copy of it
+    # Share of trusted rows that are as near to another: so many copies are coincidences.
     usual: float
+    # Whether no trusted row equals another; and whether a row that equals a trusted one is that
+    # row, however few such rows there are: at least two columns hold real numbers, hardly any of
+    # them twice.
     distinct: bool = False
     exact: bool = False
+    # Of trusted rows, midpoints of two for example, where there are more columns than rows. A model
+    # that knows them knows the rows; these are copies too.
     mixtures: Mixtures | None = None
 
     @classmethod
@@ -170,11 +140,7 @@ class CopyRule:
     def among(self, X: Any, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Say of each of the wanted rows whether it is a copy; a block at a time is mapped.
 
-        Returns
-        -------
-        copied : bool array of shape (n_rows,)
-        same : int array of shape (n_rows,)
-            Which trusted row it equals; -1 for none, or where several trusted rows are equal.
+        Also which trusted row it equals; -1 for none, or where several trusted rows are equal.
         """
         found, same = np.zeros(X.shape[0], dtype=bool), np.full(X.shape[0], -1)
         positions = np.flatnonzero(wanted)
@@ -222,35 +188,19 @@ def _nearest_other(reference: Any) -> np.ndarray:
 
 
 def relabelled(
-    same: np.ndarray,
+    same: np.ndarray,  # which trusted row each row equals; -1 for none
     y: np.ndarray,
-    own: np.ndarray,
-    codes: np.ndarray,
+    own: np.ndarray,  # the trusted rows' labels
+    codes: np.ndarray,  # source of each row
     n_sources: int,
     *,
-    numbers: bool,
+    numbers: bool,  # whether labels are numbers, not classes
 ) -> np.ndarray:
-    """Say how each source labelled trusted rows itself.
+    """Say how each source labelled trusted rows itself, (n_sources, 3).
 
-    Parameters
-    ----------
-    same : int array of shape (n_rows,)
-        Which trusted row each row equals; -1 for none.
-    y : array of shape (n_rows,)
-    own : array of shape (n_trusted,)
-        The trusted rows' labels.
-    codes : int array of shape (n_rows,)
-        Source of each row.
-    n_sources : int
-    numbers : bool
-        Whether labels are numbers, not classes.
-
-    Returns
-    -------
-    array of shape (n_sources, 3)
-        Such rows, those of them with another label (of numbers: farther away than ``APART``
-        standard deviations of the trusted ones), and the mean difference of numbers (NaN for
-        classes, and where there are no such rows).
+    Such rows, those of them with another label (of numbers: farther away than ``APART`` standard
+    deviations of the trusted ones), and the mean difference of numbers (NaN for classes, and where
+    there are no such rows).
     """
     found = np.flatnonzero(same >= 0)
     here = codes[found]

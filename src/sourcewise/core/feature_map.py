@@ -27,29 +27,18 @@ COLUMNS = 1000  # of sparse rows that are made dense at a time
 
 @dataclass(frozen=True)
 class FeatureMap:
-    """Affine map of the features, and back for coefficients.
+    """Affine map of the features, and back for coefficients."""
 
-    Attributes
-    ----------
-    centre, scale : arrays of shape (n_features,)
-    constant : bool
-        Whether a column of ones is appended.
-    limit : float or array of shape (n_features,)
-        Where mapped values are cut off: at 0 those of which the reference can tell nothing, because
-        they are constant there.
-    kept : int array, optional
-        Features that mapped rows have. Those that are zero in all rows get the coefficient zero,
-        and of sparse rows they may be most.
-    standard : bool
-        Whether all features have the same standard deviation on the reference.
-    """
-
-    centre: np.ndarray
+    centre: np.ndarray  # of shape (n_features,), as the scale
     scale: np.ndarray
-    constant: bool
+    constant: bool  # whether a column of ones is appended
+    # Where mapped values are cut off, all or each: at 0 those of which the reference can tell
+    # nothing, because they are constant there.
     limit: float | np.ndarray = np.inf
+    # Features that mapped rows have. Those that are zero in all rows get the coefficient zero, and
+    # of sparse rows they may be most.
     kept: np.ndarray | None = None
-    standard: bool = False
+    standard: bool = False  # whether all features have the same standard deviation on the reference
 
     @classmethod
     def as_given(cls, X: Any) -> FeatureMap:
@@ -213,13 +202,8 @@ def linear_scores(
 ) -> np.ndarray:
     """Scores of rows, cut off where the model was trained on none beyond.
 
-    Parameters
-    ----------
-    X : array or csr matrix of shape (n_rows, n_features)
-    coef : array of shape (n_outputs, n_features) or (n_features,)
-    intercept : array of shape (n_outputs,), or float
-    feature_range : array of shape (2, n_features)
-        Lowest and highest value of each feature.
+    From ``coef`` of shape (n_outputs, n_features) or (n_features,), and the lowest and highest
+    value of each feature.
     """
     X, at_zero = cut_off(X, feature_range)
     return np.asarray(X @ coef.T + (intercept + at_zero @ coef.T))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,35 +15,15 @@ from sourcewise.estimators.rows import FilledRows
 from sourcewise.validation import n_rows_of
 
 
-class Member(BaseEstimator):
-    """A model that takes part in an average.
+@dataclass(eq=False)
+class Member:
+    """A model that takes part in an average."""
 
-    Parameters
-    ----------
-    name : str
-        How it was trained.
-    share : float
-        What it counts; shares sum to 1.
-    model : fitted estimator
-    filled : FilledRows, optional
-        What its rows go through first.
-    wrong : float
-        Share of held-out trusted rows that a classifier without probabilities gets wrong.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        share: float,
-        model: Any,
-        filled: FilledRows | None = None,
-        wrong: float = 0.0,
-    ):
-        self.name = name
-        self.share = share
-        self.model = model
-        self.filled = filled
-        self.wrong = wrong
+    name: str  # how it was trained
+    share: float  # what it counts; shares sum to 1
+    model: Any
+    filled: FilledRows | None = None  # what its rows go through first
+    wrong: float = 0.0  # held-out trusted rows that a classifier without probabilities gets wrong
 
     @property
     def trained_on(self) -> str:

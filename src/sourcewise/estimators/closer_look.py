@@ -40,22 +40,17 @@ WORSE, BESIDE = 0.2, 0.1
 # A number is far off if the model misses so large a share of the trusted ones by less.
 USUAL = 0.8
 
+# Features that a region differs by from the rest, and whether each is high there.
+Columns = tuple[tuple[int, bool], ...]
+
 
 @dataclass(frozen=True)
 class Suspicion:
-    """A region in which a source goes against the reference.
-
-    Attributes
-    ----------
-    source : int
-    columns : tuple of (feature, whether it is high there)
-        By which the region differs most from the rest.
-    here, own, elsewhere : float
-        Share of wrong rows of the source there, of the reference there, of the source elsewhere.
-    """
+    """A region in which a source goes against the reference."""
 
     source: int
-    columns: tuple[tuple[int, bool], ...]
+    columns: Columns  # by which the region differs most from the rest
+    # Share of wrong rows of the source there, of the reference there, of the source elsewhere.
     here: float
     own: float
     elsewhere: float
@@ -71,23 +66,16 @@ class Seen:
 
 @dataclass(frozen=True)
 class CloserLook:
-    """What was seen.
-
-    Attributes
-    ----------
-    regions : list of Suspicion
-    scattered : list of (source, ratio)
-        Sources whose numbers scatter so many times as much as the reference's.
-    unchecked : list of (share of the sources' rows, trusted rows, columns)
-        Regions in which there are too few trusted rows.
-    power : list of (trusted rows, smallest share of wrong labels that is found, columns)
-        Of each region; infinite where not even all are found.
-    """
+    """What was seen."""
 
     regions: list[Suspicion]
+    # (source, ratio): whose numbers scatter so many times as much as the reference's.
     scattered: list[tuple[int, float]]
-    unchecked: list[tuple[float, int, tuple[tuple[int, bool], ...]]]
-    power: list[tuple[int, float, tuple[tuple[int, bool], ...]]] = field(default_factory=list)
+    # (share of the sources' rows, trusted rows, columns): regions with too few trusted rows.
+    unchecked: list[tuple[float, int, Columns]]
+    # (trusted rows, smallest share of wrong labels that is found, columns) of each region; infinite
+    # where not even all are found.
+    power: list[tuple[int, float, Columns]] = field(default_factory=list)
 
 
 def look_closer(
@@ -177,18 +165,12 @@ def _some_rows(data: SourceData, sources: list[int], pool: Pool) -> tuple[np.nda
 
 @dataclass(frozen=True)
 class Regions:
-    """Regions of the features, found by k-means among trusted and other rows alike.
+    """Regions of the features, found by k-means among trusted and other rows alike."""
 
-    Attributes
-    ----------
-    own, others : int arrays
-        Region of each trusted row, and of each row of the sources.
-    columns : list of tuple of (feature, whether it is high there)
-    """
-
+    # Region of each trusted row, and of each row of the sources.
     own: np.ndarray
     others: np.ndarray
-    columns: list[tuple[tuple[int, bool], ...]]
+    columns: list[Columns]
 
     @classmethod
     def find(cls, pool: Pool, rows: np.ndarray, of_row: np.ndarray) -> Regions | None:
@@ -220,7 +202,7 @@ class Regions:
 
     def unchecked(
         self, of_row: np.ndarray, sources: Sequence[int]
-    ) -> list[tuple[float, int, tuple[tuple[int, bool], ...]]]:
+    ) -> list[tuple[float, int, Columns]]:
         """Regions with too few trusted rows, for these sources."""
         if not len(sources):
             return []
@@ -237,7 +219,7 @@ class Regions:
         wrong: np.ndarray,
         level: float,
         seed: int,
-    ) -> list[tuple[int, float, tuple[tuple[int, bool], ...]]]:
+    ) -> list[tuple[int, float, Columns]]:
         """Which share of wrong labels is found in each region, in a typical source."""
         own, counts = self._counts(of_row, sources)
         typical = np.median(counts, axis=0).astype(np.intp)
@@ -255,14 +237,11 @@ def _suspicions(
     regions: Regions,
     sources: list[int],
     of_row: np.ndarray,
-    losses: tuple[np.ndarray, np.ndarray],
-    wrong: tuple[np.ndarray, np.ndarray],
+    losses: tuple[np.ndarray, np.ndarray],  # of the sources' rows, and of the reference's
+    wrong: tuple[np.ndarray, np.ndarray],  # likewise
     level: float,
 ) -> list[Suspicion]:
-    """Find sources that go against the reference in one region, and much less elsewhere.
-
-    ``losses`` and ``wrong`` are of the sources' rows and of the reference's.
-    """
+    """Find sources that go against the reference in one region, and much less elsewhere."""
     shape = len(sources), len(regions.columns)
     cell = np.searchsorted(sources, of_row) * shape[1] + regions.others
 

@@ -42,25 +42,14 @@ from sourcewise.progress import counter
 
 @dataclass(frozen=True)
 class MemberChoice:
-    """Who takes part in the average.
+    """Who takes part in the average."""
 
-    Attributes
-    ----------
-    shares : dict of str to float
-        What each member counts; one that counts nothing is not there.
-    wrong : dict of str to float
-        Error rates of members that only name classes, on held-out rows; empty if all have
-        probabilities.
-    selection : Selection
-        The same as shares of trade-offs.
-    linear : tuple of Selection and array, optional
-        The default learner's, and models near its final ones.
-    """
-
-    shares: dict[str, float]
+    shares: dict[str, float]  # what each member counts; one that counts nothing is not there
+    # Error rates of members that only name classes, on held-out rows; empty if all have
+    # probabilities.
     wrong: dict[str, float]
-    selection: Selection
-    linear: tuple[Selection, Any] | None
+    selection: Selection  # the same as shares of trade-offs
+    linear: tuple[Selection, Any] | None  # the default learner's, and models near its final ones
 
 
 def choose_members(pool: Pool, measured: Measured) -> MemberChoice:

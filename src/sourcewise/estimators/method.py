@@ -20,34 +20,20 @@ from sourcewise.progress import counter, report_progress
 
 @dataclass(frozen=True)
 class Fit:
-    """What a fit has found.
-
-    Attributes
-    ----------
-    pool : Pool
-    measured : Measured
-        Discrepancies of the untrusted sources.
-    selection : Selection
-    values, weights : arrays of shape (n_sources,)
-        Discrepancies and weights of all sources.
-    cutoff : float
-    model : array of shape (n_outputs, n_mapped), fitted estimator, or list of Member
-        Of the default learner, of a user's own; the default learner among members is a `Fit`.
-    findings : dataclass or None
-        What the discrepancies follow from, and further ones would.
-    setting : float
-        Regularisation of local models.
-    """
+    """What a fit has found."""
 
     pool: Pool
-    measured: Measured
+    measured: Measured  # discrepancies of the untrusted sources
     selection: Selection
+    # Discrepancies and weights of all sources.
     values: np.ndarray
     weights: np.ndarray
     cutoff: float
+    # (n_outputs, n_mapped) of the default learner; of a user's own a fitted estimator, or a list of
+    # `Member`, among which the default learner is a `Fit`.
     model: Any
-    findings: Any = None
-    setting: float = np.nan
+    findings: Any = None  # what the discrepancies follow from, and further ones would
+    setting: float = np.nan  # regularisation of local models
 
     @property
     def training(self) -> Training:

@@ -89,30 +89,15 @@ def in_memory(data: SourceData, others: list[Any]) -> Both:
 
 
 def prepare(
-    rows: Rows,
-    names: list[Any],
+    rows: Rows,  # without copies of trusted rows
+    names: list[Any],  # of all sources, in order
     options: Options,
-    place: Place = in_memory,
+    place: Place = in_memory,  # puts grouped rows where the sources are to be
     *,
-    copies: Copies = NO_COPIES,
-    known: FeatureMap | None = None,
+    copies: Copies = NO_COPIES,  # what has been found of these
+    known: FeatureMap | None = None,  # of the default learner, if it need not be learnt again
 ) -> Pool:
-    """Put rows into a pool.
-
-    Parameters
-    ----------
-    rows : Rows
-        Without copies of trusted rows.
-    names : list
-        Of all sources, in order.
-    options : Options
-    place : callable
-        Puts grouped rows where the sources are to be.
-    copies : Copies, optional
-        What has been found of these.
-    known : FeatureMap, optional
-        Of the default learner, if it need not be learnt again.
-    """
+    """Put rows into a pool."""
     position = validation.check_reference(names, options.reference)
     others = [name for i, name in enumerate(names) if i != position]
     task, alone = options.task, options.estimator is None

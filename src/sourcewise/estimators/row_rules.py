@@ -20,34 +20,20 @@ class RowRules:
     """What travels to untrusted rows before anything is asked of them.
 
     It is made of numbers and names only, so that it can be sent in any format.
-
-    Attributes
-    ----------
-    reference : hashable
-        Name of the reference, for messages.
-    features : FeatureMap
-    columns : tuple of str, optional
-        Names of the features, in the order of the columns of ``X``.
-    n_features : int
-    classes : array of shape (n_classes,), optional
-        Sorted labels; None for regression.
-    centre, scale : float
-        Targets of a regression become ``(y - centre) / scale``.
-    as_given : bool
-        Whether features are not cut off, so that none may be too large to compute with.
-    copies : CopyRule, optional
-        Which rows repeat trusted ones and are left out. It holds the trusted rows, and is there
-        only where these may travel.
     """
 
-    reference: Any
+    reference: Any  # name of the reference, for messages
     features: FeatureMap
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...] | None  # names of the features, in the order of the columns of ``X``
     n_features: int
-    classes: np.ndarray | None = None
+    classes: np.ndarray | None = None  # of shape (n_classes,); sorted labels; None for regression
+    # Targets of a regression become ``(y - centre) / scale``.
     centre: float = 0.0
     scale: float = 1.0
+    # Whether features are not cut off, so that none may be too large to compute with.
     as_given: bool = False
+    # Which rows repeat trusted ones and are left out. It holds the trusted rows, and is there only
+    # where these may travel.
     copies: CopyRule | None = None
 
     @property
@@ -57,30 +43,15 @@ class RowRules:
 
     def __call__(
         self,
-        X: Any,
-        y: Any,
-        codes: np.ndarray,
-        names: Sequence[Any],
+        X: Any,  # numbers, in single or double precision
+        y: Any,  # labels as they are
+        codes: np.ndarray,  # position of each row's source among the names
+        names: Sequence[Any],  # every one of them has rows
         sample_weight: np.ndarray | None = None,
     ) -> SourceData:
-        """Check rows of some sources, map them, and group them by source.
+        """Check rows of some sources, map them, and group them by source, without a reference.
 
-        Parameters
-        ----------
-        X : array of shape (n_rows, n_features)
-            Numbers, in single or double precision.
-        y : array of shape (n_rows,)
-            Labels as they are.
-        codes : int array of shape (n_rows,)
-            Position of each row's source among the names.
-        names : sequence
-            Every one of them has rows.
-        sample_weight : array of shape (n_rows,), optional
-
-        Returns
-        -------
-        SourceData
-            Without a reference; rows of weight zero and copies of trusted rows are left out.
+        Rows of weight zero and copies of trusted rows are left out.
         """
         known = list(names)
         if X.shape[1] != self.n_features:

@@ -16,20 +16,11 @@ from sourcewise.validation import sound_rows
 
 @dataclass(frozen=True)
 class Rows:
-    """Labelled rows and where they come from.
+    """Labelled rows and where they come from."""
 
-    Attributes
-    ----------
-    X : array, frame or list of n rows
-    y : array of shape (n,)
-    codes : int array of shape (n,)
-        Position of each row's source among the names.
-    sample_weight : array of shape (n,) or None
-    """
-
-    X: Any
+    X: Any  # array, frame or list of n rows
     y: np.ndarray
-    codes: np.ndarray
+    codes: np.ndarray  # position of each row's source among the names
     sample_weight: np.ndarray | None
 
     def of_positive_weight(self) -> Rows:
@@ -123,15 +114,9 @@ LARGEST = 1e150  # numbers beyond cannot be squared and summed
 
 @dataclass(frozen=True)
 class FilledRows:
-    """Fills what is missing, infinite or too large by the reference's median of its column.
+    """Fills what is missing, infinite or too large by the reference's median of its column."""
 
-    Attributes
-    ----------
-    medians : array of shape (n_features,)
-        Zeros for sparse rows.
-    """
-
-    medians: np.ndarray
+    medians: np.ndarray  # of shape (n_features,); zeros for sparse rows
 
     @classmethod
     def learn(cls, X: Any, trusted: np.ndarray) -> FilledRows | None:
