@@ -21,9 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.copies import Copies
 from sourcewise.core.discrepancy.methods import DISCREPANCIES, LINEAR_PART, OWN_PART
-from sourcewise.estimators.closer_look import Seen
 from sourcewise.estimators.fitting import ToldSources
-from sourcewise.estimators.rows import FilledRows
 from sourcewise.state import is_ours
 from sourcewise.tables.values import BUCKETS, ORDERS
 
@@ -55,7 +53,7 @@ def check_loaded(model: Any) -> None:
     """Raise an error, of any kind, unless a model of ours is sound and can predict."""
     check_is_fitted(model)
     for part in _parts(model, set()):
-        if is_dataclass(part):
+        if is_dataclass(part) or is_ours(part):
             check_fields(part)
         if isinstance(part, BaseEstimator):
             part.get_params(deep=False)  # asks for each
@@ -100,48 +98,43 @@ def _parts(value: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def check_fields(part: Any) -> None:
-    """Fields of a dataclass hold what their annotations say."""
+    """Fields of a record, and attributes that a class of ours declares, are what they should be."""
     hints = get_type_hints(type(part))
-    for field in fields(part):
-        require(field.name in vars(part) and _is_a(vars(part)[field.name], hints[field.name]))
+    names = [field.name for field in fields(part)] if is_dataclass(part) else vars(part).keys()
+    for name in names & hints.keys():
+        require(name in vars(part) and _is_a(vars(part)[name], hints[name]))
+
+
+NUMBERS: dict[Any, Any] = {
+    float: (float, int, np.number),
+    int: (int, np.integer),
+    bool: (bool, np.bool_),
+}
 
 
 def _is_a(value: Any, hint: Any) -> bool:
-    if hint is Any or hint is None or hint is type(None):
+    kind, inside = get_origin(hint) or hint, get_args(hint)
+    if hint is Any or hint is None:
         return hint is Any or value is None
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return any(_is_a(value, one) for one in arguments)
-    if origin is Literal:
-        return value in arguments
-    if origin is tuple:
-        return isinstance(value, tuple) and _are(value, arguments)
-    if origin in (list, AnySequence):
-        return isinstance(value, list | tuple) and all(_is_a(v, arguments[0]) for v in value)
-    if origin is Callable or hint is Callable:
+    if kind in (Union, types.UnionType):
+        return any(_is_a(value, one) for one in inside)
+    if kind is Literal:
+        return value in inside
+    if kind is tuple and inside and inside[-1] is not Ellipsis:
+        right = isinstance(value, tuple) and len(value) == len(inside)
+        return right and all(map(_is_a, value, inside))
+    if kind in (tuple, list, AnySequence) and inside:
+        kinds = tuple if kind is tuple else (list, tuple)
+        return isinstance(value, kinds) and all(_is_a(each, inside[0]) for each in value)
+    if kind is Callable:
         return callable(value)
-    kind = origin or hint
-    if kind is float:
-        return isinstance(value, float | int | np.number) and not isinstance(value, bool)
-    if kind is int:
-        return isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if kind is bool:
-        return isinstance(value, bool | np.bool_)
+    if kind in NUMBERS:
+        return isinstance(value, NUMBERS[kind]) and (kind is bool or not isinstance(value, bool))
     if kind is np.ndarray:
-        return isinstance(value, np.ndarray) and (not arguments or value.dtype.kind in "fiub")
-    return (
-        not isinstance(kind, type) or getattr(kind, "_is_protocol", False) or _is_one(value, kind)
-    )
-
-
-def _is_one(value: Any, kind: type) -> bool:
+        return isinstance(value, kind) and (not inside or value.dtype.kind in "fiub")
+    if not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
+        return True
     return isinstance(value, kind)
-
-
-def _are(values: tuple[Any, ...], hints: tuple[Any, ...]) -> bool:
-    if len(hints) == 2 and hints[1] is Ellipsis:
-        return all(_is_a(value, hints[0]) for value in values)
-    return len(values) == len(hints) and all(map(_is_a, values, hints))
 
 
 def _check_sparse(matrix: Any) -> None:
@@ -167,7 +160,6 @@ def _check_attributes(model: Any) -> None:
     else:
         require(np.isfinite(model._task.centre) and 0.0 < model._task.scale < np.inf)
     if hasattr(model, "n_features_in_"):
-        require(_is_a(model.n_features_in_, int))
         sizes["d"] = int(model.n_features_in_)
     for name, shape in _shapes(model).items():
         if hasattr(model, name):
@@ -175,19 +167,16 @@ def _check_attributes(model: Any) -> None:
     for name in ("trade_off_", "cutoff_", "C_"):
         if hasattr(model, name):
             value = getattr(model, name)
-            require(_is_a(value, float) and (0 <= value <= LARGEST or value == np.inf))
+            require(0 <= value <= LARGEST or value == np.inf)
     for name in model.sources_.tolist():
         hash(name)
     copies = getattr(model, "_copies", Copies())
-    require(isinstance(copies, Copies))
     if copies.counts is not None:
         _check_array("copies_", copies.counts, ("n",), sizes)
         require((copies.counts >= 0).all())
     if copies.labels is not None:
         require(copies.labels.shape == (sizes["n"], 3) and copies.labels.dtype.kind == "f")
         require(np.isfinite(copies.labels[:, :2]).all())
-    require(isinstance(getattr(model, "_seen", Seen()), Seen))
-    require(all(isinstance(text, str) for text in getattr(model, "_column_words", None) or ()))
     _check_weights(model)
     names = getattr(model, "feature_names_in_", ())
     require(all(isinstance(name, str) for name in names))
@@ -213,7 +202,7 @@ def _check_array(name: str, value: Any, shape: tuple[str, ...], sizes: dict[str,
 
 def _check_weights(model: Any) -> None:
     n = len(model.sources_)
-    require(_is_a(model.reference_index_, int) and 0 <= model.reference_index_ < n)
+    require(0 <= model.reference_index_ < n)
     if hasattr(model, "source_weights_"):
         weights = model.source_weights_
         require((weights >= 0.0).all() and abs(weights.sum() - 1.0) < TOTAL_ERROR)
@@ -240,9 +229,7 @@ def _learners(model: Any) -> list[Any]:
     members = getattr(fitted, "members", None)
     if members is None:
         return [fitted]
-    for member in members:
-        require(member.filled is None or isinstance(member.filled, FilledRows))
-        require(_is_a(member.share, float) and np.isfinite(member.share))
+    require(all(np.isfinite(member.share) for member in members))
     return [member.model for member in members]
 
 

@@ -16,7 +16,7 @@ from sourcewise import columns, validation
 from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.copies import Copies
 from sourcewise.core.discrepancy import Discrepancies
-from sourcewise.core.discrepancy.methods import LINEAR
+from sourcewise.core.discrepancy.methods import LINEAR, Measured
 from sourcewise.core.engine import SourcesChanged, SourcesElsewhere, TrustedRows
 from sourcewise.core.feature_map import rows_with_constant
 from sourcewise.core.threads import one_blas_thread
@@ -37,7 +37,7 @@ from sourcewise.estimators.method import Fit, fit, measure_sources
 from sourcewise.estimators.pool import Pool, Training
 from sourcewise.estimators.prepare import learn_rules, leave_out_copies, prepare, prepare_elsewhere
 from sourcewise.estimators.rows import Rows
-from sourcewise.estimators.selection import choose_local_setting
+from sourcewise.estimators.selection import Selection, choose_local_setting
 from sourcewise.estimators.task import Classes
 from sourcewise.estimators.wrapped import EstimatorFamily
 from sourcewise.progress import bars
@@ -86,6 +86,12 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self.strict = strict
         self.verbose = verbose
 
+    # Of these types in a file, too.
+    selection_: Selection
+    trade_off_: float
+    cutoff_: float
+    _measured: Measured
+    _copies: Copies
     _training: Training | None = None
     _seen: Seen | None = None
     _told_by_sources_: tuple[str, ...] = ()

@@ -46,6 +46,10 @@ class SourceInput(BaseEstimator):
     scaling: str = "auto"
     strict: bool = False
     n_jobs: int | None = None
+    # What a model from a file has must be of these types.
+    n_features_in_: int
+    reference_index_: int
+    C_: float
     _kind: ClassVar[type[Task]] = Classes
     _task: Task
 
