@@ -6,6 +6,7 @@ it drew (``ax_``, ``figure_`` and the artists), so that anything can be changed 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,39 @@ AGREES, DISAGREES, UNSURE, OWN = "#0072B2", "#D55E00", "#999999", "#000000"
 Z = 1.959964
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Display:
     """What it drew on, and bars or intervals beside names, the first at the top."""
 
     names: list[Any]
+    reasons: list[str]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Any:
+        """Draw what a fitted model says of its sources.
+
+        Parameters
+        ----------
+        estimator : fitted sourcewise estimator
+        ax : matplotlib Axes, optional
+        **kwargs
+            For the method of ``Axes`` that draws.
+        """
+        check_is_fitted(estimator)
+        rows = sorted(estimator.report().sources, key=cls._place)
+        names, reasons = [row.source for row in rows], [row.reason for row in rows]
+        found: Any = cls(names=names, reasons=reasons, **cls._columns(estimator, rows))
+        return found.plot(ax=ax, **kwargs)
+
+    @staticmethod
+    def _place(row: Any) -> float:
+        """Where a source stands: the smallest first, in the model's order by default."""
+        return 0.0
+
+    @staticmethod
+    def _columns(estimator: Any, rows: list[Any]) -> dict[str, Any]:
+        """Take what is drawn of these sources."""
+        raise NotImplementedError
 
     def _begin(self, ax: Any) -> None:
         try:
@@ -51,8 +81,9 @@ def _label(name: Any) -> str:
     return cut(one_line(name), 30).replace("$", r"\$")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SourceWeightsDisplay(_Display):
-    """A bar for each source's weight.
+    """A bar for each source's weight, the largest at the top; ``Axes.barh`` draws it.
 
     Parameters
     ----------
@@ -78,29 +109,15 @@ class SourceWeightsDisplay(_Display):
     11
     """
 
-    def __init__(self, *, names: list[Any], weights: np.ndarray, reasons: list[str]):
-        self.names = names
-        self.weights = weights
-        self.reasons = reasons
+    weights: np.ndarray
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the weights of a fitted model, the largest at the top.
+    @staticmethod
+    def _place(row: Any) -> float:
+        return -float(row.weight)
 
-        Parameters
-        ----------
-        estimator : fitted sourcewise estimator
-        ax : matplotlib Axes, optional
-        **kwargs
-            For ``Axes.barh``.
-        """
-        rows = _report_rows(estimator)
-        rows = sorted(rows, key=lambda row: -row.weight)
-        return cls(
-            names=[row.source for row in rows],
-            weights=np.array([row.weight for row in rows]),
-            reasons=[row.reason for row in rows],
-        ).plot(ax=ax, **kwargs)
+    @staticmethod
+    def _columns(estimator: Any, rows: list[Any]) -> dict[str, Any]:
+        return {"weights": np.array([row.weight for row in rows])}
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> SourceWeightsDisplay:
         """Draw on some axes."""
@@ -113,8 +130,9 @@ class SourceWeightsDisplay(_Display):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class WeightPathDisplay(_Display):
-    """Each source's weight against the trade-off.
+    """Each source's weight against the trade-off, the one in use marked; ``Axes.plot`` draws it.
 
     Parameters
     ----------
@@ -143,42 +161,16 @@ class WeightPathDisplay(_Display):
     11
     """
 
-    def __init__(
-        self,
-        *,
-        names: list[Any],
-        trade_offs: np.ndarray,
-        weights: np.ndarray,
-        reasons: list[str],
-        trade_off: float,
-    ):
-        self.names = names
-        self.trade_offs = trade_offs
-        self.weights = weights
-        self.reasons = reasons
-        self.trade_off = trade_off
+    trade_offs: np.ndarray
+    weights: np.ndarray
+    trade_off: float
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the path of a fitted model, the trade-off in use marked.
-
-        Parameters
-        ----------
-        estimator : fitted sourcewise estimator
-        ax : matplotlib Axes, optional
-        **kwargs
-            For ``Axes.plot``.
-        """
-        rows = _report_rows(estimator)
+    @staticmethod
+    def _columns(estimator: Any, rows: list[Any]) -> dict[str, Any]:
         path = weight_path(estimator.discrepancies_, estimator.source_sizes_)
         inner = (path.trade_offs > 0) & np.isfinite(path.trade_offs)
-        return cls(
-            names=[row.source for row in rows],
-            trade_offs=path.trade_offs[inner],
-            weights=path.weights[inner],
-            reasons=[row.reason for row in rows],
-            trade_off=estimator.trade_off_,
-        ).plot(ax=ax, **kwargs)
+        found = {"trade_offs": path.trade_offs[inner], "weights": path.weights[inner]}
+        return {**found, "trade_off": estimator.trade_off_}
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> WeightPathDisplay:
         """Draw on some axes."""
@@ -198,8 +190,11 @@ class WeightPathDisplay(_Display):
         return self
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiscrepancyDisplay(_Display):
-    """Each source's discrepancy with its 95 % interval, and the cut-off.
+    """Each source's discrepancy with its 95 % interval, the smallest at the top, and the cut-off.
+
+    ``Axes.errorbar`` draws it.
 
     Parameters
     ----------
@@ -226,40 +221,21 @@ class DiscrepancyDisplay(_Display):
     11
     """
 
-    def __init__(
-        self,
-        *,
-        names: list[Any],
-        discrepancies: np.ndarray,
-        standard_errors: np.ndarray,
-        reasons: list[str],
-        cutoff: float,
-    ):
-        self.names = names
-        self.discrepancies = discrepancies
-        self.standard_errors = standard_errors
-        self.reasons = reasons
-        self.cutoff = cutoff
+    discrepancies: np.ndarray
+    standard_errors: np.ndarray
+    cutoff: float
 
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Any:
-        """Draw the discrepancies of a fitted model, the smallest at the top.
+    @staticmethod
+    def _place(row: Any) -> float:
+        return float(row.discrepancy)
 
-        Parameters
-        ----------
-        estimator : fitted sourcewise estimator
-        ax : matplotlib Axes, optional
-        **kwargs
-            For ``Axes.errorbar``.
-        """
-        rows = sorted(_report_rows(estimator), key=lambda row: row.discrepancy)
-        return cls(
-            names=[row.source for row in rows],
-            discrepancies=np.array([row.discrepancy for row in rows]),
-            standard_errors=np.array([row.standard_error for row in rows]),
-            reasons=[row.reason for row in rows],
-            cutoff=estimator.cutoff_,
-        ).plot(ax=ax, **kwargs)
+    @staticmethod
+    def _columns(estimator: Any, rows: list[Any]) -> dict[str, Any]:
+        return {
+            "discrepancies": np.array([row.discrepancy for row in rows]),
+            "standard_errors": np.array([row.standard_error for row in rows]),
+            "cutoff": estimator.cutoff_,
+        }
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> DiscrepancyDisplay:
         """Draw on some axes."""
@@ -280,8 +256,3 @@ class DiscrepancyDisplay(_Display):
             self.ax_.axvline(self.cutoff, color=UNSURE, linestyle="-.", linewidth=1)
         self._name_lines("discrepancy from the reference")
         return self
-
-
-def _report_rows(estimator: Any) -> Any:
-    check_is_fitted(estimator)
-    return estimator.report().sources
