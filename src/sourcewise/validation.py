@@ -565,17 +565,13 @@ def _as_numbers(y: np.ndarray, codes: np.ndarray, names: list[Any]) -> np.ndarra
     return result
 
 
-def check_new_source(names: list[Any], name: Any) -> None:
-    """Check that a source to be added is new and named."""
+def check_new_source(names: list[Any], name: Any, X: Any) -> None:
+    """Check that a source to be added is new and named, and has rows."""
     check_hashable(name, 0)
     if _is_missing(name) or name == "":
         raise ValueError(SOURCE_UNNAMED.format(row=0, value=name))
     if name in names:
         raise ValueError(SOURCE_KNOWN.format(source=name))
-
-
-def check_some_rows(X: Any, name: Any) -> None:
-    """Check that a source to be added has rows."""
     if n_rows_of(X) == 0:
         raise ValueError(SOURCE_NO_ROWS.format(source=name))
 

@@ -17,7 +17,7 @@ from sourcewise.core.bound import GeneralizationBound, generalization_bound
 from sourcewise.core.copies import Copies
 from sourcewise.core.discrepancy import Discrepancies
 from sourcewise.core.discrepancy.methods import LINEAR, Measured
-from sourcewise.core.engine import SourcesChanged, SourcesElsewhere, TrustedRows
+from sourcewise.core.engine import SourcesChanged, SourcesElsewhere
 from sourcewise.core.feature_map import rows_with_constant
 from sourcewise.core.threads import one_blas_thread
 from sourcewise.estimators.adequacy import (
@@ -30,7 +30,6 @@ from sourcewise.estimators.averaged import AveragedClassifier, AveragedRegressor
 from sourcewise.estimators.closer_look import Seen, look_closer
 from sourcewise.estimators.input import (
     SourceInput,
-    forget_fit,
     unchanged_on_failure,
 )
 from sourcewise.estimators.method import Fit, fit, measure_sources
@@ -140,7 +139,9 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         connection = sources if isinstance(sources, AbstractContextManager) else nullcontext()
         may_travel = bool(getattr(sources, "trusted_rows_may_travel", False))
         with unchanged_on_failure(self), connection, bars(self.verbose), one_blas_thread():
-            rows = self._validate_reference(sources.trusted(self.reference))
+            trusted = sources.trusted(self.reference)
+            validation.check_own_learner(self.estimator)
+            rows, _ = self._validate(trusted.X, trusted.y, None, trusted.sample_weight)
             options = self._options()
             rules = learn_rules(rows, options, may_travel)
             while True:
@@ -153,18 +154,6 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
                     continue
             self._told_by_sources_ = tuple(getattr(sources, "notes", ()))
         return self
-
-    def _validate_reference(self, trusted: TrustedRows) -> Rows:
-        """Check trusted rows whose untrusted ones are elsewhere."""
-        self._check_options()
-        validation.check_own_learner(self.estimator)
-        validation.check_targets_given(trusted.y, type(self).__name__)
-        forget_fit(self)
-        X = self._check_features(trusted.X, reset=True)
-        codes = np.zeros(validation.n_rows_of(X), dtype=np.intp)
-        rows = self._check_rows(X, trusted.y, [self.reference], codes, trusted.sample_weight)
-        self._learn_reference(rows.y, np.ones(len(rows.y), dtype=bool))
-        return rows
 
     def add_source(self, X: Any, y: Any, name: Any, sample_weight: Any = None) -> Any:
         """Add one source to a fitted model.
@@ -194,8 +183,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         if isinstance(training.rows, Pool):
             raise ValueError(validation.NO_ADDING_ELSEWHERE)
         names = self.sources_.tolist()
-        validation.check_new_source(names, name)
-        validation.check_some_rows(X, name)
+        validation.check_new_source(names, name, X)
         X = columns.without_column(X, getattr(self, "source_column_", None))
         validation.check_source_columns(
             X,
@@ -273,7 +261,7 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         self._take(found)
         self._training = found.training
         if not wait:
-            self._look_closer(pool)
+            self._seen = self._looked_closer(pool)
         if not self.keep_data:
             self._training = None
 
@@ -400,14 +388,13 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
         notes += copies_notes(self._copies, names, rows, int(rows[self.reference_index_]))
         return [*notes, *self._look_closer().said, *self._told_by_sources_]
 
-    def _look_closer(self, pool: Pool | None = None) -> Seen:
+    def _look_closer(self) -> Seen:
         """Say what a closer look at the rows shows, while they are here; once for a fit."""
         if self._seen is None:
-            self._seen = self._looked_closer(pool)
+            self._seen = self._looked_closer()
         return self._seen
 
     def _looked_closer(self, pool: Pool | None = None) -> Seen:
-        """Do it."""
         training = self._training
         if training is None or len(self.sources_) < 2 or self.protocol == "paper":
             return Seen()

@@ -69,8 +69,6 @@ class SourceInput(BaseEstimator):
         else:
             names, codes = validation.check_source_names(sources, n_rows)
         position = validation.check_reference(names, self.reference)
-        if sources is None:
-            validation.warn_without_sources(self.reference)
         rows = self._check_rows(X, y, names, codes, sample_weight)
         self._learn_reference(rows.y, rows.codes == position)
         return rows, names
@@ -137,6 +135,8 @@ class SourceInput(BaseEstimator):
     def _prepare(self, X: Any, y: Any, sources: Any, sample_weight: Any = None) -> Pool:
         """Make a pool of all that a user gives."""
         rows, names = self._validate(X, y, sources, sample_weight)
+        if sources is None:
+            validation.warn_without_sources(self.reference)
         rows, copies = leave_out_copies(rows, names, self._options())
         return prepare(rows, names, self._options(), self._in_memory, copies=copies)
 
