@@ -257,25 +257,10 @@ random_state : int, RandomState or None
     "local_C": """\
 C : float or "cv"
     Inverse regularisation of the local models; "cv" takes the best for the reference alone.""",
-    # Where nothing is cross-validated.
-    "fixed_C": """\
-C : float
-    Inverse regularisation of the local models; 100 in the authors' experiments.""",
-    "unused_cv": """\
-cv : int
-    Folds of the reference, at least 3; not used, but every baseline takes it.""",
-    "protocol_of_features": """\
-protocol : None or "paper"
-    None: features centred and scaled by the reference. "paper": features as given with a
-    penalised constant.""",
-    "unused_random_state": """\
-random_state : int, RandomState or None
-    Not used, but every baseline takes it.""",
     # -- attributes ------------------------------------------------------------------------------
-    "classes_": """\
-classes_ : array of shape (n_classes,)
-    The reference's labels.""",
     "sources_": """\
+classes_ : array of shape (n_classes,)
+    The reference's labels.
 sources_ : array of shape (n_sources,)
     Names, in order of first appearance.""",
     "coef_": """\
@@ -289,6 +274,35 @@ C_ : float
 The local models are logistic regressions on one source each, with one fixed C (the authors'
 choice); the reference's own is one of them, and a source that shows one class only has the
 constant model of log-odds 1 for that class, whatever the features.""",
+    # -- examples --------------------------------------------------------------------------------
+    "vendors": """\
+>>> import numpy as np
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(700, 5))
+>>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
+>>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])""",
+}
+ENTRIES |= {
+    "parameters": "\n".join(ENTRIES[k] for k in ("reference", "cv", "protocol", "random_state")),
+    # Where nothing is cross-validated.
+    "parameters_of_medians": f"""\
+C : float
+    Inverse regularisation of the local models; 100 in the authors' experiments.
+{ENTRIES["reference"]}
+cv : int
+    Folds of the reference, at least 3; not used, but every baseline takes it.
+protocol : None or "paper"
+    None: features centred and scaled by the reference. "paper": features as given with a
+    penalised constant.
+random_state : int, RandomState or None
+    Not used, but every baseline takes it.""",
+    "trained": f"{ENTRIES['coef_']}\n{ENTRIES['C_']}",
+    "noise": f"""\
+{ENTRIES["vendors"]}
+>>> y[400:] = rng.permutation(y[400:])  # the careless vendor's labels are noise""",
+    "flipped": f"""\
+{ENTRIES["vendors"]}
+>>> y[400:] = 1 - y[400:]  # the careless vendor has them the wrong way round""",
 }
 
 

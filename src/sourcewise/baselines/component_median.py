@@ -24,27 +24,17 @@ class ComponentMedian(MedianOfModels):
 
     Parameters
     ----------
-    %(fixed_C)s
-    %(reference)s
-    %(unused_cv)s
-    %(protocol_of_features)s
-    %(unused_random_state)s
+    %(parameters_of_medians)s
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
     %(coef_)s
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sourcewise.baselines import ComponentMedian
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(700, 5))
-    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
-    >>> y[400:] = 1 - y[400:]  # the careless vendor has them the wrong way round
+    %(flipped)s
     >>> model = ComponentMedian(reference="gold").fit(X, y, sources=vendor)
     >>> bool(model.score(X[:400], y[:400]) > 0.9)
     True

@@ -38,7 +38,6 @@ class FLTrust(OfLocalModels):
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
     source_weights_ : array of shape (n_sources,)
         :math:`t_i / \sum_k t_k`.
@@ -46,13 +45,8 @@ class FLTrust(OfLocalModels):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sourcewise.baselines import FLTrust
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(700, 5))
-    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
-    >>> y[400:] = 1 - y[400:]  # the careless vendor has them the wrong way round
+    %(flipped)s
     >>> model = FLTrust(reference="gold", random_state=0).fit(X, y, sources=vendor)
     >>> model.source_weights_.round(1)
     array([0.5, 0.5, 0. ])

@@ -34,29 +34,19 @@ class MixMin(OfLocalModels):
     Parameters
     ----------
     %(local_C)s
-    %(reference)s
-    %(cv)s
-    %(protocol)s
-    %(random_state)s
+    %(parameters)s
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
     source_weights_ : array of shape (n_sources,)
         :math:`\lambda`.
-    %(coef_)s
-    %(C_)s
+    %(trained)s
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sourcewise.baselines import MixMin
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(700, 5))
-    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
-    >>> y[400:] = rng.permutation(y[400:])  # the careless vendor's labels are noise
+    %(noise)s
     >>> model = MixMin(reference="gold", random_state=0).fit(X, y, sources=vendor)
     >>> bool(model.source_weights_[2] < 0.01)
     True

@@ -25,29 +25,19 @@ class Oracle(Baseline):
     ----------
     clean : list of names
         Sources to train on beside the reference; the reference may be among them.
-    %(reference)s
-    %(cv)s
-    %(protocol)s
-    %(random_state)s
+    %(parameters)s
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
     source_weights_ : array of shape (n_sources,)
         Shares of the rows trained on.
-    %(coef_)s
-    %(C_)s
+    %(trained)s
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sourcewise.baselines import Oracle
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(700, 5))
-    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
-    >>> y[400:] = rng.permutation(y[400:])  # the careless vendor's labels are noise
+    %(noise)s
     >>> model = Oracle(clean=["careful"], reference="gold", random_state=0)
     >>> model.fit(X, y, sources=vendor).source_weights_
     array([0.25, 0.75, 0.  ])

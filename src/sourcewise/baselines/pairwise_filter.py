@@ -44,21 +44,16 @@ class PairwiseFilter(Baseline):
     threshold : float, optional
         Largest median discrepancy to keep; by default the median over the sources.
     %(local_C)s
-    %(reference)s
-    %(cv)s
-    %(protocol)s
-    %(random_state)s
+    %(parameters)s
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
     source_weights_ : array of shape (n_sources,)
         Shares of the rows trained on.
     median_discrepancies_ : array of shape (n_sources,)
         :math:`q_i`; 0 for a single source.
-    %(coef_)s
-    %(C_)s
+    %(trained)s
 
     Examples
     --------

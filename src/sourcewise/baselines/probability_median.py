@@ -29,15 +29,10 @@ class ProbabilityMedian(MedianOfModels):
 
     Parameters
     ----------
-    %(fixed_C)s
-    %(reference)s
-    %(unused_cv)s
-    %(protocol_of_features)s
-    %(unused_random_state)s
+    %(parameters_of_medians)s
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
     local_coef_ : array of shape (n_sources, n_outputs, n_features)
     local_intercept_ : array of shape (n_sources, n_outputs)
@@ -45,13 +40,8 @@ class ProbabilityMedian(MedianOfModels):
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sourcewise.baselines import ProbabilityMedian
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(700, 5))
-    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
-    >>> y[400:] = 1 - y[400:]  # the careless vendor has them the wrong way round
+    %(flipped)s
     >>> model = ProbabilityMedian(reference="gold").fit(X, y, sources=vendor)
     >>> bool(model.score(X[:400], y[:400]) > 0.9)
     True

@@ -51,22 +51,15 @@ class RobustLogistic(Baseline):
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
-    %(coef_)s
-    %(C_)s
+    %(trained)s
     objective_ : float
         What the final model attains.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from sourcewise.baselines import RobustLogistic
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(700, 5))
-    >>> y = (X[:, 0] + X[:, 1] > 0).astype(int)
-    >>> vendor = np.repeat(["gold", "careful", "careless"], [100, 300, 300])
-    >>> y[400:] = rng.permutation(y[400:])  # the careless vendor's labels are noise
+    %(noise)s
     >>> model = RobustLogistic(reference="gold", random_state=0).fit(X, y, sources=vendor)
     >>> bool(model.score(X[:400], y[:400]) > 0.9)
     True

@@ -28,17 +28,12 @@ class SourceNormalized(Baseline):
 
     Parameters
     ----------
-    %(reference)s
-    %(cv)s
-    %(protocol)s
-    %(random_state)s
+    %(parameters)s
 
     Attributes
     ----------
-    %(classes_)s
     %(sources_)s
-    %(coef_)s
-    %(C_)s
+    %(trained)s
 
     Examples
     --------
