@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
@@ -171,32 +172,25 @@ def check_trade_off(value: Any) -> None:
         raise ValueError(NOT_A_TRADE_OFF.format(value=value))
 
 
-def check_options(
-    *,
-    discrepancy: Any,
-    trade_off: Any,
-    cv: Any,
-    protocol: Any,
-    scaling: Any,
-    strict: Any = False,
-) -> None:
-    """Check constructor parameters that are not scikit-learn's own."""
-    if not isinstance(discrepancy, str) or discrepancy not in DISCREPANCIES:
-        raise ValueError(
-            BAD_DISCREPANCY.format(known=", ".join(map(repr, DISCREPANCIES)), value=discrepancy)
-        )
-    if not _is_trade_off(trade_off) and not (
-        isinstance(trade_off, str) and trade_off in ("cv", "theory")
-    ):
-        raise ValueError(BAD_TRADE_OFF.format(value=trade_off))
-    if protocol not in (None, "paper"):
-        raise ValueError(BAD_PROTOCOL.format(value=protocol))
-    if not isinstance(scaling, str) or scaling not in ("auto", "standard", "keep"):
-        raise ValueError(BAD_SCALING.format(value=scaling))
-    if not _is_whole(cv, at_least=3):
-        raise ValueError(BAD_CV.format(value=cv))
-    if not isinstance(strict, bool | np.bool_):
-        raise ValueError(BAD_STRICT.format(value=strict))
+def check_options(model: Any) -> None:
+    """Check parameters of an estimator of ours that are not scikit-learn's own."""
+    if not _is_one_of(model.discrepancy, DISCREPANCIES):
+        known = ", ".join(map(repr, DISCREPANCIES))
+        raise ValueError(BAD_DISCREPANCY.format(known=known, value=model.discrepancy))
+    if not _is_trade_off(model.trade_off) and not _is_one_of(model.trade_off, ("cv", "theory")):
+        raise ValueError(BAD_TRADE_OFF.format(value=model.trade_off))
+    if model.protocol not in (None, "paper"):
+        raise ValueError(BAD_PROTOCOL.format(value=model.protocol))
+    if not _is_one_of(model.scaling, ("auto", "standard", "keep")):
+        raise ValueError(BAD_SCALING.format(value=model.scaling))
+    if not _is_whole(model.cv, at_least=3):
+        raise ValueError(BAD_CV.format(value=model.cv))
+    if not isinstance(model.strict, bool | np.bool_):
+        raise ValueError(BAD_STRICT.format(value=model.strict))
+
+
+def _is_one_of(value: Any, texts: Iterable[str]) -> bool:
+    return isinstance(value, str) and value in texts
 
 
 def check_n_splits(n_splits: Any) -> None:

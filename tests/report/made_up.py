@@ -53,7 +53,6 @@ def made_up_report(names, trade_off=4.44, **changes) -> SourceReport:
         "trade_off": trade_off,
         "cutoff": cutoff,
         "context": ReportContext(
-            reference=0,
             sizes=tuple(m.tolist()),
             witnesses=found.witnesses,
             adequacy=ReferenceAdequacy(60.0, 100.0, 0.45, 0.1, 0.99, np.inf),

@@ -27,11 +27,7 @@ LOCAL_TOL = 1e-10  # a weak baseline flatters us
 def fit_local_models(pool: Pool, C: float) -> np.ndarray:
     """Fit a model to each source, (n_sources, n_outputs, n_mapped_features)."""
     data = pool.data
-    models = _fit(pool, C, slice(None), data.row_counts)
-    constants = _constant_models(data)
-    for i, label in _single_classes(data):
-        models[i] = constants[label]
-    return models
+    return _constant_where_sure(data, _fit(pool, C, slice(None), data.row_counts))
 
 
 def fit_half_models(pool: Pool, C: float) -> tuple[np.ndarray, np.ndarray]:
@@ -48,10 +44,7 @@ def fit_half_models(pool: Pool, C: float) -> tuple[np.ndarray, np.ndarray]:
     counts = np.bincount(run, minlength=2 * data.n_sources)
     models = _fit(pool, C, np.argsort(run, kind="stable"), counts)
     models = models.reshape(data.n_sources, 2, *models.shape[1:])[:, ::-1].copy()
-    constants = _constant_models(data)
-    for i, label in _single_classes(data):
-        models[i] = constants[label]
-    return models, half
+    return _constant_where_sure(data, models), half
 
 
 def _fit(pool: Pool, C: float, order: np.ndarray | slice, counts: np.ndarray) -> np.ndarray:
@@ -71,11 +64,13 @@ def _fit(pool: Pool, C: float, order: np.ndarray | slice, counts: np.ndarray) ->
     return models
 
 
-def _single_classes(data: SourceData) -> list[tuple[int, int]]:
-    """Find the sources that show one class only, and which."""
+def _constant_where_sure(data: SourceData, models: np.ndarray) -> np.ndarray:
+    """Give sources that show one class only the constant model of that class."""
     low = np.minimum.reduceat(data.y, data.starts[:-1])
-    high = np.maximum.reduceat(data.y, data.starts[:-1])
-    return [(int(i), int(low[i])) for i in np.flatnonzero(low == high)]
+    sure = np.flatnonzero(low == np.maximum.reduceat(data.y, data.starts[:-1]))
+    constants = _constant_models(data)[low[sure]]
+    models[sure] = constants if models.ndim == constants.ndim else constants[:, None]
+    return models
 
 
 def _constant_models(data: SourceData) -> np.ndarray:

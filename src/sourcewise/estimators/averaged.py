@@ -63,12 +63,7 @@ def log_odds(probabilities: np.ndarray, least: float) -> np.ndarray:
 class AveragedClassifier(ClassifierMixin, BaseEstimator):
     """Fitted classifiers as one: it averages their log-odds.
 
-    Parameters
-    ----------
-    members : list of Member
-    classes : array of shape (n_classes,)
-    least : float
-        Probabilities count as at least this much, and at most 1 less this.
+    Probabilities count as at least ``least``, and at most 1 less this.
     """
 
     def __init__(self, members: list[Member], classes: np.ndarray, least: float):
@@ -107,12 +102,7 @@ class AveragedClassifier(ClassifierMixin, BaseEstimator):
 
 
 class AveragedRegressor(RegressorMixin, BaseEstimator):
-    """Fitted regressors as one: it averages their predictions.
-
-    Parameters
-    ----------
-    members : list of Member
-    """
+    """Fitted regressors as one: it averages their predictions."""
 
     def __init__(self, members: list[Member]):
         self.members = members

@@ -368,7 +368,6 @@ class SourceWeightedBase(MetaEstimatorMixin, SourceInput):
             copies=self.copies_,
             notes=tuple(self._notes()),
             context=ReportContext(
-                reference=self.reference_index_,
                 sizes=tuple(self.source_sizes_.tolist()),
                 witnesses=self.discrepancy_result_.witnesses,
                 adequacy=self.reference_adequacy(),

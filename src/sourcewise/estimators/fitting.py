@@ -154,13 +154,8 @@ def told_columns(codes: np.ndarray, n_sources: int, reference: int) -> np.ndarra
 class ToldSources(BaseEstimator):
     """An estimator that was told where each row came from, and predicts for the reference's.
 
-    Parameters
-    ----------
-    front : fitted Pipeline of transformers, or None
-    learner : fitted estimator
-        Its last columns say which source a row is from; all zeros are the reference.
-    n_columns : int
-        How many of these there are.
+    Behind fitted transformers in ``front``, the last ``n_columns`` of the ``learner`` say which
+    source a row is from; all zeros are the reference.
     """
 
     def __init__(self, front: Any, learner: Any, n_columns: int):

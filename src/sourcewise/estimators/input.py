@@ -74,14 +74,7 @@ class SourceInput(BaseEstimator):
         return rows, names
 
     def _check_options(self) -> None:
-        validation.check_options(
-            discrepancy=self.discrepancy,
-            trade_off=self.trade_off,
-            cv=self.cv,
-            protocol=self.protocol,
-            scaling=self.scaling,
-            strict=self.strict,
-        )
+        validation.check_options(self)
         if self.estimator is not None:
             validation.check_learner(
                 self.estimator, classifier=not self._kind.numbers, via=self.via

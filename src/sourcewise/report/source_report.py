@@ -62,7 +62,6 @@ class SourceRow:
 class ReportContext:
     """What the page shows besides the table."""
 
-    reference: int  # position of the reference
     sizes: tuple[float, ...]  # effective rows of each source
     witnesses: tuple[Witness, ...]  # which model showed each source's discrepancy
     adequacy: Any
