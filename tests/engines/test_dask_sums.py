@@ -104,7 +104,7 @@ def test_a_first_look_at_rows_keeps_none_of_them(monkeypatch):
     monkeypatch.setattr(tasks, "store_here", lambda fit: store)
     chunks = tuple(layout.Chunk((f"s{k}",), np.array([4])) for k in range(5))
     task = SimpleNamespace(fit="fit", group=layout.Group(0, 0, 0, chunks, ()))
-    facts = tasks.read_group(task, True)
-    assert facts.row_counts.tolist() == [4] * 5
-    assert facts.no_rows.shape == (0, 2)
+    _, row_counts, _, no_rows = tasks.read_group(task, True)
+    assert row_counts.tolist() == [4] * 5
+    assert no_rows.shape == (0, 2)
     assert store.most == 1  # the one at hand

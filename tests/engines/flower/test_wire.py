@@ -174,3 +174,8 @@ def test_parts_within_parts_without_end_are_refused():
     content = RecordDict({"m.arrays": ArrayRecord({}), "m.numbers": ConfigRecord(values)})
     with pytest.raises(wire.BadMessage, match="more than 20 times"):
         wire.unpack(content, "m", LEARNERS)
+
+
+def test_a_path_that_is_an_array_and_a_number_is_refused():
+    with pytest.raises(wire.BadMessage, match="nobody asked"):
+        wire.unpack(content(_points=1.0), "m", LEARNERS)

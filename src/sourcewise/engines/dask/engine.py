@@ -17,7 +17,6 @@ from sourcewise.engines.dask.rows import GroupTask
 from sourcewise.engines.dask.running import Runner
 from sourcewise.engines.dask.sums import PairwiseSums, Sums
 from sourcewise.engines.dask.tasks import (
-    GroupFacts,
     add_up,
     ask_sources,
     read_group,
@@ -41,14 +40,12 @@ class DaskEngine:
         self.rules = tasks[0].rules
         runner.place(len(tasks))
         self.tasks = [runner.keep(task) for task in tasks]
-        facts = self._read()
-        self._sizes = np.concatenate([one.sizes for one in facts])
-        self._row_counts = np.concatenate([one.row_counts for one in facts])
         self._gathered: MemorySources | None = None
-        self._no_rows = facts[0].no_rows
-        journal.know(np.concatenate([one.prints for one in facts]))
+        found = zip(*self._read(), strict=True)
+        self._sizes, self._row_counts, prints, self._no_rows = map(np.concatenate, found)
+        journal.know(prints)
 
-    def _read(self) -> list[GroupFacts]:
+    def _read(self) -> list[tuple[Any, ...]]:
         jobs = [(g, (task, self.journal.active)) for g, task in enumerate(self.tasks)]
         facts: list[Any] = [None] * len(jobs)
         more = counter("reading", sum(group.n_sources for group in self.groups))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,24 +17,18 @@ from sourcewise.engines.dask.store import store_here
 from sourcewise.engines.dask.sums import PairwiseSums
 
 
-@dataclass(frozen=True)
-class GroupFacts:
-    """What is known of the sources of a group when their rows have been read."""
-
-    sizes: FloatArray  # effective rows
-    row_counts: IntArray
-    # (n_sources, 16) bytes, equal where a source's name and rows are; none where nobody asked.
-    prints: Any
-    no_rows: FloatArray  # (0, n_features): as wide as mapped rows, and of their type
-
-
 def same(value: Any) -> Any:
     """Return the argument: what many tasks need is the result of a task, and can be made again."""
     return value
 
 
-def read_group(task: GroupTask, with_prints: bool) -> GroupFacts:
-    """Read and check the rows of a group."""
+def read_group(task: GroupTask, with_prints: bool) -> tuple[Any, ...]:
+    """Read and check the rows of a group.
+
+    Returns the sources' effective rows, their rows, 16 bytes for each that are equal where name and
+    rows are (none where nobody asks), and an array of no rows, as wide as mapped ones and of their
+    type.
+    """
     store = store_here(task.fit)
     store.build(task)
     found = []
@@ -44,7 +37,7 @@ def read_group(task: GroupTask, with_prints: bool) -> GroupFacts:
         prints = fingerprints(data, task.group.chunks[k].names) if with_prints else NO_PRINTS
         # A copy: a view of no rows would keep all of them in memory.
         found.append((data.sizes, data.row_counts, prints, data.X[:0].copy()))
-    return GroupFacts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+    return tuple(np.concatenate(parts) for parts in zip(*found, strict=True))
 
 
 NO_PRINTS = np.zeros((0, 16), dtype=np.uint8)

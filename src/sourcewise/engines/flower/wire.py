@@ -13,7 +13,7 @@ import io
 import math
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -43,12 +43,7 @@ class BadMessage(ValueError):
     """A message that is not what it should be; the sentence says why."""
 
 
-@dataclass
-class Parts:
-    """A message taken apart: arrays and plain values by their path."""
-
-    arrays: dict[str, np.ndarray]
-    values: dict[str, Any]
+Parts = dict[str, Any]  # a message taken apart: arrays and plain values by their path
 
 
 # -- out ---------------------------------------------------------------------------------------
@@ -56,52 +51,43 @@ class Parts:
 
 def pack(message: Any, name: str) -> dict[str, Any]:
     """Turn a dataclass, or values by name, into two Flower records, under a name."""
-    parts = Parts({}, {})
+    parts: Parts = {}
     _take_apart(message, "", parts)
-    arrays = {path: Array(value) for path, value in parts.arrays.items()}
-    return {
-        f"{name}.{ARRAYS}": ArrayRecord(arrays),
-        f"{name}.{NUMBERS}": ConfigRecord(parts.values),
-    }
+    arrays = {path: Array(v) for path, v in parts.items() if isinstance(v, np.ndarray)}
+    numbers = {path: value for path, value in parts.items() if path not in arrays}
+    return {f"{name}.{ARRAYS}": ArrayRecord(arrays), f"{name}.{NUMBERS}": ConfigRecord(numbers)}
 
 
 def _take_apart(value: Any, path: str, parts: Parts) -> None:
     value = getattr(value, "travels_as", value)  # learners here may be more than there
-    if is_record(value):
-        parts.values[path + CLASS] = type(value).__name__
+    if is_dataclass(value):
+        parts[path + CLASS] = type(value).__name__
         for name in field_names(type(value)):
             _take_apart(getattr(value, name), f"{path}.{name}", parts)
     elif isinstance(value, Mapping):
-        parts.values[path + NAMES] = " ".join(value)
+        parts[path + NAMES] = " ".join(value)
         for name, part in value.items():
             _take_apart(part, f"{path}.{name}", parts)
     elif value is None:
-        parts.values[path + NOTHING] = True
+        parts[path + NOTHING] = True
     elif isinstance(value, np.ndarray) and value.dtype.kind in NUMERIC:
-        parts.arrays[path] = np.ascontiguousarray(value)
+        parts[path] = np.ascontiguousarray(value)
     elif isinstance(value, np.ndarray | tuple | list):
         items = value.tolist() if isinstance(value, np.ndarray) else list(value)
-        parts.values[path + LENGTH] = len(items)
+        parts[path + LENGTH] = len(items)
         for k, item in enumerate(items):
             _take_apart(item, f"{path}.{k}", parts)
     elif isinstance(value, np.generic):
-        parts.values[path] = value.item()
+        parts[path] = value.item()
     elif isinstance(value, str | bool | int | float):
-        parts.values[path] = value
+        parts[path] = value
     else:
         raise TypeError(f"{type(value).__name__} cannot travel")
 
 
-def is_record(value: Any) -> bool:
-    """Whether a value is made of named parts: a dataclass, or a named tuple."""
-    return is_dataclass(value) or (isinstance(value, tuple) and hasattr(value, "_fields"))
-
-
-def field_names(cls: Any) -> tuple[str, ...]:
-    """Return the names of the parts."""
-    if is_dataclass(cls):
-        return tuple(field.name for field in fields(cls) if field.init)
-    return tuple(cls._fields)
+def field_names(cls: Any) -> list[str]:
+    """Return the names of the parts of a dataclass."""
+    return [field.name for field in fields(cls) if field.init]
 
 
 # -- in ----------------------------------------------------------------------------------------
@@ -131,11 +117,12 @@ def unpack(content: RecordDict, name: str, known: Mapping[str, Any]) -> Any:
     numbers = content.config_records.get(f"{name}.{NUMBERS}")
     if arrays is None or numbers is None:
         raise BadMessage(FIELD_MISSING.format(name=name))
-    parts = Parts({path: read_array(array, path) for path, array in arrays.items()}, dict(numbers))
-    found = _put_together("", parts, known)
-    left = [*parts.arrays, *parts.values]
-    if left:
-        raise BadMessage(FIELD_UNKNOWN.format(name=str(left[0])[:80]))
+    parts: Parts = {path: read_array(array, path) for path, array in arrays.items()}
+    twice = parts.keys() & numbers.keys()
+    parts.update(numbers)
+    found = None if twice else _put_together("", parts, known)
+    for left in [*twice, *parts][:1]:
+        raise BadMessage(FIELD_UNKNOWN.format(name=str(left)[:80]))
     return found
 
 
@@ -162,29 +149,27 @@ def read_array(array: Array, name: str) -> np.ndarray:
 
 
 def _put_together(path: str, parts: Parts, known: Mapping[str, Any]) -> Any:
-    if path in parts.arrays:
-        return parts.arrays.pop(path)
+    if path in parts:
+        return parts.pop(path)
     if path.count(".") > DEEPEST:
         raise BadMessage(TOO_DEEP.format(most=DEEPEST))
-    if path + CLASS in parts.values:
-        name = parts.values.pop(path + CLASS)
+    if path + CLASS in parts:
+        name = parts.pop(path + CLASS)
         if not isinstance(name, str) or name not in known:
             raise BadMessage(CLASS_UNKNOWN.format(name=str(name)[:80]))
         return _make(known[name], path, parts, known)
-    if path + NAMES in parts.values:
-        names = str(parts.values.pop(path + NAMES)).split()
+    if path + NAMES in parts:
+        names = str(parts.pop(path + NAMES)).split()
         if len(set(names)) != len(names):
             raise BadMessage(FIELD_UNKNOWN.format(name=f"{path}{NAMES}"))
         return {name: _put_together(f"{path}.{name}", parts, known) for name in names}
-    if parts.values.pop(path + NOTHING, False):
+    if parts.pop(path + NOTHING, False):
         return None
-    if path + LENGTH in parts.values:
-        length = parts.values.pop(path + LENGTH)
-        if not isinstance(length, int) or not 0 <= length <= len(parts.values) + len(parts.arrays):
+    if path + LENGTH in parts:
+        length = parts.pop(path + LENGTH)
+        if not isinstance(length, int) or not 0 <= length <= len(parts):
             raise BadMessage(FIELD_MISSING.format(name=path))
         return tuple(_put_together(f"{path}.{k}", parts, known) for k in range(length))
-    if path in parts.values:
-        return parts.values.pop(path)
     raise BadMessage(FIELD_MISSING.format(name=path))
 
 
