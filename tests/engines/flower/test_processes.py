@@ -300,7 +300,8 @@ def test_models_only_encrypted_and_with_registered_nodes_only(tmp_path, keys):
         stranger = loop.start_site("stranger", files["ours"], keys / "node-3")
         for node, name in enumerate(NAMES):
             public = str(keys / f"node-{node}.pub")
-            loop.flwr("supernode", "register", public, "sourcewise-loopback")
+            options = ["supernode", "register", public, "sourcewise-loopback"]
+            assert loop.start([program("flwr")], options, "register").wait(180) == 0
             loop.start_site(name, files[name], keys / f"node-{node}")
         model, facts = run(loop, tmp_path, files, "models-only")
         here = in_this_process(tmp_path / "here", files)

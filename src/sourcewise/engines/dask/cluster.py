@@ -25,26 +25,19 @@ class Tls:
     cert: Path
     key: Path
 
-    def security(self) -> Any:
-        """Return Dask's object for them."""
-        from distributed import Security
-
-        return Security(
-            tls_ca_file=str(self.ca),
-            tls_client_cert=str(self.cert),
-            tls_client_key=str(self.key),
-            require_encryption=True,
-        )
-
 
 @contextmanager
 def connected(address: str, tls: Tls | None = None) -> Iterator[Any]:
     """Connect to a scheduler."""
-    from distributed import Client
+    from distributed import Client, Security
 
     if tls is None and address.startswith("tls://"):
         raise ValueError(TLS_WANTED.format(address=address))
-    security = None if tls is None else tls.security()
+    security = None
+    if tls is not None:
+        files = {"ca_file": tls.ca, "client_cert": tls.cert, "client_key": tls.key}
+        given = {f"tls_{name}": str(path) for name, path in files.items()}
+        security = Security(**given, require_encryption=True)
     client = Client.__new__(Client)  # so that there is something to close if it cannot start
     try:
         client.__init__(address, security=security, timeout=CONNECTING, set_as_default=False)

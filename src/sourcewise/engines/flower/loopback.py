@@ -187,19 +187,6 @@ class Loopback:
             self.processes.pop("run", None)
         return code, self.log("run").read_text(encoding="utf-8", errors="replace")
 
-    def flwr(self, *options: str, seconds: float = 180.0) -> str:
-        """Run a short command of Flower's and return what it printed."""
-        done = subprocess.run(
-            [program("flwr"), *options],
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            cwd=self.folder,
-            check=False,
-        )
-        return done.stdout + done.stderr
-
     def log(self, name: str) -> Path:
         """Where a process writes."""
         return self.folder / f"{name}.log"
