@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires
+from typing import Any
 
 PACKAGE = "sourcewise"
 EXTRA = re.compile(r"extra\s*==\s*['\"](?P<extra>[\w-]+)['\"]")
 INNER = re.compile(rf"{PACKAGE}\[(?P<extras>[\w,-]+)\]")
+
+
+def import_extra(module: str, extra: str, missing: str) -> Any:
+    """Import a module of an extra; ``missing`` is the sentence without it, with ``{how}``."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(missing.format(how=how_to_install(extra))) from error
 
 
 def how_to_install(extra: str) -> str:

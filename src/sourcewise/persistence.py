@@ -27,7 +27,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.archives import check_proportion, only_stores, store_within
-from sourcewise.extras import how_to_install
+from sourcewise.extras import import_extra
 from sourcewise.files import destination, write_atomically
 from sourcewise.loaded import check_loaded
 from sourcewise.state import Portable, is_ours, restored
@@ -354,8 +354,4 @@ def _versions() -> dict[str, str]:
 
 
 def _skops() -> Any:
-    try:
-        import skops.io
-    except ImportError as error:
-        raise ImportError(SKOPS_MISSING.format(how=how_to_install("save"))) from error
-    return skops.io
+    return import_extra("skops.io", "save", SKOPS_MISSING)

@@ -34,7 +34,7 @@ from sourcewise.estimators.classifier import SourceWeightedClassifier
 from sourcewise.estimators.fitting import unfitted_clone
 from sourcewise.estimators.regressor import SourceWeightedRegressor
 from sourcewise.estimators.splitter import ReferenceKFold
-from sourcewise.extras import how_to_install
+from sourcewise.extras import import_extra
 from sourcewise.report.source_report import PANDAS_MISSING
 from sourcewise.safe_text import cut
 
@@ -133,10 +133,7 @@ class Comparison:
 
     def to_frame(self) -> Any:
         """One row a method, as a pandas frame."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(PANDAS_MISSING.format(how=how_to_install("report"))) from error
+        pandas = import_extra("pandas", "report", PANDAS_MISSING)
         return pandas.DataFrame(
             {
                 "method": self.methods,

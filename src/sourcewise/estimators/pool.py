@@ -52,7 +52,6 @@ class Pool:
 
     sources: Engine  # the untrusted ones, as the learner's family sees them
     reference: ReferenceRows  # the trusted rows, likewise
-    position: int  # of the reference among all sources
     names: list[Any]  # of all sources, in order
     options: Options
     features: FeatureMap | None  # how the default learner's features come from the input
@@ -64,6 +63,11 @@ class Pool:
     filled: FilledRows | None = None  # how its rows become numbers without gaps
     rows: Rows | None = None  # what it was made of, where they are in memory
     copies: Copies = Copies()  # of trusted rows
+
+    @cached_property
+    def position(self) -> int:
+        """Position of the reference among all sources."""
+        return self.names.index(self.options.reference)
 
     @property
     def choices(self) -> Choices:

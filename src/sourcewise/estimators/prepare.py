@@ -115,7 +115,7 @@ def prepare(
 
     def of_numbers(X: Any) -> Pool:
         features, numbers = map_features(replace(rows, X=X), names, targets, options, known)
-        return make_pool(*grouped(numbers), position, names, options, features)
+        return make_pool(*grouped(numbers), names, options, features)
 
     with one_blas_thread(alone):
         targets = task.encode(rows.y, rows.codes, names, position)
@@ -123,8 +123,9 @@ def prepare(
             pool = of_numbers(rows.X)
         else:
             family = EstimatorFamily(options, rows.X, rows.y)
-            both = grouped(np.arange(len(targets))[:, None])
-            pool = make_pool(*both, position, names, options, None, family)
+            pool = make_pool(
+                *grouped(np.arange(len(targets))[:, None]), names, options, None, family
+            )
             filled, numbers = as_numbers(rows, names, position, options)
             if numbers is not None:
                 linear = replace(of_numbers(numbers), filled=filled, copies=copies)
@@ -152,7 +153,6 @@ def as_numbers(
 def make_pool(
     sources: Engine,
     reference: ReferenceRows,
-    position: int,
     names: list[Any],
     options: Options,
     features: FeatureMap | None,
@@ -169,7 +169,7 @@ def make_pool(
     y = reference.y if reference.n_classes else None
     folds = own_folds.draw(y, len(reference.y), n_folds, n_repeats, options.seed)
     family = family or options.task.family(how)
-    return Pool(sources, reference, position, names, options, features, family, folds)
+    return Pool(sources, reference, names, options, features, family, folds)
 
 
 # -- the map of the features -----------------------------------------------------------------------
@@ -239,7 +239,7 @@ def learn_map(X: Any, y: np.ndarray, options: Options) -> FeatureMap:
             reference=0,
             n_classes=n_classes,
         )
-        pool = make_pool(*in_memory(data, []), 0, [options.reference], options, features)
+        pool = make_pool(*in_memory(data, []), [options.reference], options, features)
         return float(np.logaddexp.reduce(setting_evidence(pool)))
 
     likelier = evidence(standard) > evidence(found) + choices.clearly_likelier
@@ -287,6 +287,6 @@ def prepare_elsewhere(
         copies = Copies(unsought=TWINS if may_travel else NOT_HERE)
     else:
         copies = Copies()
-    pool = make_pool(engine, own, position, names, options, rules.features)
+    pool = make_pool(engine, own, names, options, rules.features)
     family = pool.family if opened.learner is None else opened.learner(pool.family)
     return replace(pool, family=family, copies=copies)

@@ -71,7 +71,7 @@ def reference_pool(X: np.ndarray, y: np.ndarray, choices: Choices, seed: int) ->
     task = Classes(np.arange(2), np.bincount(y, minlength=2))
     discrepancy = "plug-in" if choices.as_given else "combined"
     options = Options("reference", task, seed, choices, discrepancy)
-    return make_pool(*in_memory(lay_out(X[None], y[None]), []), 0, ["reference"], options, None)
+    return make_pool(*in_memory(lay_out(X[None], y[None]), []), ["reference"], options, None)
 
 
 def with_sources(alone: Pool, names: Sequence[str], X: np.ndarray, y: np.ndarray) -> Pool:

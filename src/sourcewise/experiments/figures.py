@@ -20,7 +20,7 @@ from sourcewise.experiments.names import (
 from sourcewise.experiments.paper_numbers import notebook_products_by_n, on_published_data
 from sourcewise.experiments.study_errors import Studies, StudyErrors, Summary, span, summarise
 from sourcewise.experiments.tables import check_not_empty, studies_in_words
-from sourcewise.extras import how_to_install
+from sourcewise.extras import import_extra
 from sourcewise.safe_text import one_line
 
 MATPLOTLIB_MISSING = "Figures need matplotlib: {how}."
@@ -76,10 +76,7 @@ def draw_figures(
     Unless told, figure 2 is of the paper's attribute, "black", if there is one, else of the first,
     and of the largest p there is (1 in the paper).
     """
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError(MATPLOTLIB_MISSING.format(how=how_to_install("report"))) from error
+    matplotlib = import_extra("matplotlib", "report", MATPLOTLIB_MISSING)
     check_not_empty(studies)
     data = studies.settings.get("data", "not recorded")
     pictures = []

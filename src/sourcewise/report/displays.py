@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sourcewise.core.weights import weight_path
-from sourcewise.extras import how_to_install
+from sourcewise.extras import import_extra
 from sourcewise.report.reasons import FOUND, REFERENCE, UNTOLD
 from sourcewise.safe_text import cut, one_line
 
@@ -58,10 +58,7 @@ class _Display:
         raise NotImplementedError
 
     def _begin(self, ax: Any) -> None:
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise ImportError(MATPLOTLIB_MISSING.format(how=how_to_install("report"))) from error
+        plt = import_extra("matplotlib.pyplot", "report", MATPLOTLIB_MISSING)
         self.ax_ = plt.subplots(layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
 

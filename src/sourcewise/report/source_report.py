@@ -15,7 +15,7 @@ import numpy as np
 
 from sourcewise.core.bound import GeneralizationBound
 from sourcewise.core.discrepancy import Discrepancies, Witness
-from sourcewise.extras import how_to_install
+from sourcewise.extras import import_extra
 from sourcewise.files import write_atomically
 from sourcewise.report.reasons import (
     AGREES,
@@ -168,10 +168,7 @@ class SourceReport:
 
     def to_frame(self) -> Any:
         """Return a pandas frame, one row a source (needs pandas: the extra ``report``)."""
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError(PANDAS_MISSING.format(how=how_to_install("report"))) from error
+        pandas = import_extra("pandas", "report", PANDAS_MISSING)
         return pandas.DataFrame([asdict(row) for row in self.sources])
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from sourcewise.extras import how_to_install
+from sourcewise.extras import import_extra
 from sourcewise.report.html import numbers
 from sourcewise.report.html.fine_print import fine_print
 from sourcewise.report.html.gain import enough, gain
@@ -50,11 +50,8 @@ def render(result: Any) -> str:
 @cache
 def environment() -> Environment:
     """Return the templates' environment; the only place where jinja2 is asked for."""
-    try:
-        import jinja2
-    except ImportError as error:
-        raise ImportError(JINJA_MISSING.format(how=how_to_install("cli"))) from error
-    made = jinja2.Environment(
+    jinja2 = import_extra("jinja2", "cli", JINJA_MISSING)
+    made: Environment = jinja2.Environment(
         loader=jinja2.PackageLoader("sourcewise.report.html"),
         autoescape=True,
         finalize=_shown,
