@@ -7,7 +7,7 @@ numbers and texts, under a name of its own that stays when a class is renamed or
 from __future__ import annotations
 
 import copy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from sklearn.base import BaseEstimator, clone
@@ -143,9 +143,8 @@ class Portable:
                 return None
             if value.elsewhere:
                 raise ValueError(NOT_HERE)
-            frame = _frame_in(value)
-            if frame is not None:
-                raise ValueError(NOT_ROWS.format(kind=type(frame).__name__))
+            if hasattr(value.rows.X, "columns"):
+                raise ValueError(NOT_ROWS.format(kind=type(value.rows.X).__name__))
             return replace(value, features=None)  # it is learnt again from the rows
         if name == "_measured" and not self.include_data:  # nor what later fits would need
             return replace(value, without_fold=value.without_fold[:0], linear=None)
@@ -197,11 +196,3 @@ def _record_of(parts: dict[str, Any]) -> Any:
     else:
         vars(made).update(state)
     return made
-
-
-def _frame_in(value: Any) -> Any:
-    if hasattr(value, "columns"):
-        return value
-    names = [field.name for field in fields(value)] if is_dataclass(value) else []
-    parts = [_frame_in(getattr(value, name)) for name in names]
-    return next((part for part in parts if part is not None), None)
