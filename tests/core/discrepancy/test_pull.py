@@ -6,11 +6,14 @@ from made_up_sources import draw_folds, fit_reference, make
 from sklearn.linear_model import LogisticRegression
 
 from sourcewise.core.data import group_rows
+from sourcewise.core.discrepancy import pull
 from sourcewise.core.discrepancy.findings import gather
-from sourcewise.core.discrepancy.pull import pull_question
+from sourcewise.core.discrepancy.moments import concat_moments, moments_of, source_rows
+from sourcewise.core.discrepancy.pull import pull_question, quadratic_joint_models
 from sourcewise.core.discrepancy.reference_folds import ReferenceFolds
 from sourcewise.core.linear import LogisticFamily
 from sourcewise.core.losses import brier_loss, clipped_squared_loss
+from sourcewise.core.quadratic_sources import QuadraticSources
 from sourcewise.core.ridge import RidgeFamily
 from sourcewise.engines.memory import MemorySources
 
@@ -158,3 +161,23 @@ def assert_early_stops_do_not_matter(data, monkeypatch, **options):
     found = pulls_of(data, **options)[0]
     assert (np.abs(found["pulls"] - exact["pulls"]) < 0.2 * exact["pull_errors"]).all()
     np.testing.assert_allclose(found["pull_errors"], exact["pull_errors"], rtol=0.1)
+
+
+@pytest.mark.parametrize("small", [0, 200])  # by gradients, and by systems of equations
+def test_moments_lead_to_the_joint_models_of_all_rows(small, monkeypatch):
+    monkeypatch.setattr(pull, "MANY_FEATURES", small)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(160, 3)), np.ones(160)])
+    y = X[:, 0] + 0.5 * rng.normal(size=160)
+    data, _ = group_rows(X, y, np.repeat([0, 1, 2], [40, 30, 90]), reference=0, n_classes=0)
+    family = RidgeFamily(np.array([1.0]))
+    reference = fit_reference(
+        data, draw_folds(data, 3, 1, 0), family, lambda p, y: clipped_squared_loss(p, y, scale=1.0)
+    )
+    others = data.select([1, 2])
+    expected = pull_question(reference).message.answer(others, [1, 2])
+    moments = concat_moments([moments_of(source_rows(others, i)) for i in range(2)])
+    known = QuadraticSources.of_moments(moments, others.sizes, others.row_counts)
+    found = quadratic_joint_models(reference, known, family._penalty(4))
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, atol=1e-8)

@@ -28,7 +28,9 @@ from sourcewise.core.engine import Arrays, Message, Question
 from sourcewise.core.family import JointFamily, SharedRows, SourceRuns
 from sourcewise.core.grid_problem import GridProblem
 from sourcewise.core.linear_grid import solve_grid
+from sourcewise.core.logistic import MANY_FEATURES
 from sourcewise.core.quadratic_sources import QuadraticSources
+from sourcewise.core.source_curvature import row_moments
 from sourcewise.core.source_weights import GivenWeights
 
 JOINT_TOL = 1e-7  # far below the noise that the reference's rows judge them with
@@ -105,11 +107,20 @@ def quadratic_joint_models(
     sizes = np.minimum(sources.sizes, rows.size)
     start = np.asarray(reference.models, dtype=np.float64)
     models = np.empty((*start.shape, len(sizes)))
+    d = start.shape[2]
+    if sources.exact and d <= MANY_FEATURES:  # systems of equations, and small ones
+        shared = [row_moments(rows.X, rows.y, column) for column in weights.T]
+        grams, crosses = (np.stack(part) for part in zip(*shared, strict=True))
+        grams = grams + np.diag(penalty / reference.setting)
+        for i, size in enumerate(sizes):
+            gram, cross = sources.known.hessians[i, 0], -sources.known.gradients[i, 0, :d]
+            joint = np.linalg.solve(grams + size * gram, crosses[:, :, None] + size * cross)
+            models[:, 0, :, i] = joint[:, :, 0]
+        return {"joint_models": models, "sizes": sizes}
+    tol = EXACT_TOL if sources.exact else JOINT_TOL
     for i, size in enumerate(sizes):
         problem = joint_problem(reference, sources.some([i]), weights, size, penalty)
-        models[..., i] = solve_grid(
-            problem, tol=EXACT_TOL if sources.exact else JOINT_TOL, start=start
-        )
+        models[..., i] = solve_grid(problem, tol=tol, start=start)
     return {"joint_models": models, "sizes": sizes}
 
 
