@@ -149,20 +149,34 @@ class LogisticColumns:
         total = value.reshape(d, outputs, -1).swapaxes(1, 2) + shrink
         return Gradient(total, missed + 0.5 * inner(shrink, W))
 
+    def _curvatures(self, point: FloatArray, column: int) -> list[FloatArray]:
+        """Curvature of one column's data at ``point``, a matrix for each output that differs."""
+        # At zero all classes are equally probable: one curvature is that of all outputs.
+        different = point.shape[1] if point.any() else 1
+        V = self.R[:, column, None] * self.loss.curvature(self.X @ point)[:, :different]
+        return [self.X.T @ (self.X * v[:, None]) for v in V.T]
+
+    def _inverse(self, curvatures: list[FloatArray], column: int) -> FloatArray:
+        inverses = [inverse_with_ridge(H, self.ridge[:, column]) for H in curvatures]
+        shape = self.labels.shape[1], *inverses[0].shape
+        return np.broadcast_to(np.stack(inverses), shape)
+
     def inverse_curvature(self, point: FloatArray, column: int) -> FloatArray:
         """Inverse of the curvature of one column at ``point``, (n_outputs, d, d)."""
-        outputs = point.shape[1]
-        # At zero all classes are equally probable: one curvature is that of all outputs.
-        different = outputs if point.any() else 1
-        V = self.R[:, column, None] * self.loss.curvature(self.X @ point)[:, :different]
-        inverses = [
-            inverse_with_ridge(self.X.T @ (self.X * v[:, None]), self.ridge[:, column]) for v in V.T
-        ]
-        return np.broadcast_to(np.stack(inverses), (outputs, *inverses[0].shape))
+        return self._inverse(self._curvatures(point, column), column)
 
     def inverse_curvatures(self, W: FloatArray) -> list[FloatArray]:
-        """Return the same of every column, each at its own point."""
-        return [self.inverse_curvature(W[:, k], k) for k in range(W.shape[1])]
+        """Return the same of every column, each at its own point.
+
+        Columns of the same weights at the same point differ in their ridge only.
+        """
+        found, last, known = [], None, []
+        for k in range(W.shape[1]):
+            here = self.R[:, k].tobytes(), W[:, k].tobytes()
+            known = known if here == last else self._curvatures(W[:, k], k)
+            found.append(self._inverse(known, k))
+            last = here
+        return found
 
     def minimise(
         self,
