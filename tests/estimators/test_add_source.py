@@ -252,3 +252,23 @@ class TestRefusals:
     def test_lengths(self, fitted, frame, labels):
         sentence = validation.LENGTHS_DIFFER.format(rows=20, what="y", length=19)
         self.assert_refused(fitted, sentence, frame, labels[:-1], "late")
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_copies_of_trusted_rows_are_left_out_of_the_first_source_too(regression):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 8))
+    y = X[:, 0] + 0.3 * rng.normal(size=120)
+    y = y if regression else (y > 0).astype(int)
+    new_X, new_y = X[:100], np.append(y[:80], 1 - y[80:100])
+    make = SourceWeightedRegressor if regression else SourceWeightedClassifier
+    alone = make(random_state=0).fit(X[:80], y[:80])
+    added = alone.add_source(new_X, new_y, "new")
+    fresh = make(random_state=0).fit(
+        np.vstack([X[:80], new_X]),
+        np.append(y[:80], new_y),
+        sources=np.repeat(["reference", "new"], [80, 100]),
+    )
+    assert added.copies_.tolist() == fresh.copies_.tolist() == [0, 80]
+    np.testing.assert_allclose(added.source_weights_, fresh.source_weights_, atol=1e-8)
+    np.testing.assert_allclose(added.coef_, fresh.coef_, atol=1e-6)

@@ -49,8 +49,10 @@ Both = tuple[Engine, ReferenceRows]
 def leave_out_copies(rows: Rows, names: list[Any], options: Options) -> tuple[Rows, Copies]:
     """Drop rows that repeat trusted ones, and count them; see `core/copies.py`."""
     trusted = rows.codes == validation.check_reference(names, options.reference)
-    if not options.choices.without_copies or trusted.all():
+    if not options.choices.without_copies:
         return rows, Copies()
+    if trusted.all():  # nobody has any yet
+        return rows, Copies(np.zeros(len(names), dtype=np.intp))
     X = rows.X if options.estimator is None else _numbers_or_none(rows.X)
     if X is None:
         return rows, Copies(unsought=NO_NUMBERS)
