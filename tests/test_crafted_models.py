@@ -303,6 +303,27 @@ def test_what_add_source_and_the_report_need_is_checked_too(name, with_rows, tmp
     assert refusal(path) == persistence.DAMAGED.format(path=path)
 
 
+SPOILT = {
+    "rows of one source only": (("_training", "rows", "codes"), 0),
+    "findings that are not numbers": (("_training", "findings", "pulls"), np.nan),
+    "negative discrepancies": (("_measured", "result", "values"), -0.1),
+    "p-values beyond one": (("_measured", "result", "p_values"), 7.0),
+    "measurements without a fold that are not numbers": (("_measured", "without_fold"), np.nan),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_numbers_that_no_fit_leads_to_are_refused(name, with_rows, tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(with_rows)
+    names, value = SPOILT[name]
+    holder, last = inside(json.loads(members(path)["schema.json"]), *names)
+    file = holder[last]["file"]
+    array = np.load(io.BytesIO(members(path)[file]))
+    rewrite(path, {file: npy(np.full_like(array, value))})
+    assert refusal(path) == persistence.DAMAGED.format(path=path)
+
+
 def test_findings_under_other_names_are_refused(with_rows, tmp_path):
     path = tmp_path / "model.skops"
     path.write_bytes(with_rows)

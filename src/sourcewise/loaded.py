@@ -218,6 +218,10 @@ def _check_weights(model: Any) -> None:
         require(model.reference == model.sources_.tolist()[model.reference_index_])
         _check_training(training, model._measured, model._options().discrepancy, n)
         require(not hasattr(model, "classes_") or np.isin(training.rows.y, model.classes_).all())
+        if model.estimator is None:  # which takes numbers
+            X = training.rows.X
+            require(X.ndim == 2 and X.shape[1] == model.n_features_in_)
+            require(np.isfinite(X.data if scipy.sparse.issparse(X) else X).all())
         model._check_options()
 
 
@@ -328,6 +332,8 @@ def _check_measured(measured: Any, n_sources: int) -> None:
     values = found.values, found.standard_errors, found.p_values
     require(all(array.shape == (n_sources,) for array in values))
     require(len(found.witnesses) == n_sources)
+    require(all((array >= 0.0).all() for array in (*values[:2], measured.without_fold)))
+    require((np.isnan(found.p_values) | ((found.p_values >= 0.0) & (found.p_values <= 1.0))).all())
     require(measured.without_fold.ndim == 2 and measured.without_fold.shape[1] == n_sources)
     _check_label_test(measured.label_test)
     if measured.linear is not None:
@@ -343,17 +349,22 @@ def _check_findings(found: Any, discrepancy: str, measured: Any, n_sources: int)
         require(found.keys() == {LINEAR_PART, OWN_PART})
         _check_findings(found[LINEAR_PART], discrepancy, measured.linear, n_sources)
         found = found[OWN_PART]
-    require(tuple(sorted(found)) in DISCREPANCIES[discrepancy].findings)
+    method = DISCREPANCIES[discrepancy]
+    require(any(found.keys() == set(names) for names in method.findings))
     for name, part in found.items():
-        require(isinstance(part, np.ndarray) and part.dtype.kind == "f")
+        require(isinstance(part, np.ndarray) and part.dtype.kind in "fiub")
         require(part.ndim and part.shape[-1] == n_sources)
-        by_set = part.ndim > 1 and name != "difference_errors"
+        by_set = part.ndim > 1 and name not in method.not_by_set
         require(not by_set or len(part) == 1 + len(measured.without_fold))
+        require(name in method.may_be_unknown or np.isfinite(part).all())
 
 
 def _check_rows(rows: Any, n_sources: int) -> None:
     n_rows = len(rows.y)
     require(rows.codes.shape == (n_rows,) and rows.codes.dtype.kind in "iu")
     require(n_rows > 0 and rows.codes.min() >= 0 and rows.codes.max() < n_sources)
+    require(np.bincount(rows.codes, minlength=n_sources).all())
     require((rows.X.shape[0] if hasattr(rows.X, "shape") else len(rows.X)) == n_rows)
-    require(rows.sample_weight is None or rows.sample_weight.shape == (n_rows,))
+    weight = rows.sample_weight
+    require(weight is None or (weight.shape == (n_rows,) and weight.dtype.kind in "fiu"))
+    require(weight is None or (np.isfinite(weight).all() and (weight > 0.0).all()))

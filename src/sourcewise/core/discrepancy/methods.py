@@ -132,6 +132,8 @@ class Method(NamedTuple):
     find: Callable[[Survey, Sequence[int]], Findings]
     conclude: Callable[[Survey, Findings], Measured]
     findings: tuple[tuple[str, ...], ...]
+    not_by_set: tuple[str, ...] = ()  # of several axes, but not one for each set of trusted rows
+    may_be_unknown: tuple[str, ...] = ()  # NaN, of a source of one row for example
 
 
 # -- combined and local: the learner's own models --------------------------------------------
@@ -293,11 +295,15 @@ LOCAL = ("a", "b", "error_a", "error_b", "p_values")
 ANY_MODEL = ("missing", "missing_errors", "p_values")
 COMBINED = tuple(sorted({*LOCAL, *ANY_MODEL, "far", "pull_errors", "pulls"}))
 SEPARATION = ("difference_errors", "differences", "p_values")
+UNKNOWN = ("b",)
+SEPARATED = ("difference_errors",), ("p_values",)
 DISCREPANCIES: dict[str, Method] = {
-    "combined": Method(_find_combined, _conclude_combined, (COMBINED, ANY_MODEL)),
-    "local": Method(_find_local, _conclude_local, (LOCAL,)),
-    "cross-fit": Method(_find_cross_fit, _conclude_linear, (SEPARATION,)),
-    "plug-in": Method(_find_plug_in, _conclude_linear, (SEPARATION,)),
+    "combined": Method(
+        _find_combined, _conclude_combined, (COMBINED, ANY_MODEL), may_be_unknown=UNKNOWN
+    ),
+    "local": Method(_find_local, _conclude_local, (LOCAL,), may_be_unknown=UNKNOWN),
+    "cross-fit": Method(_find_cross_fit, _conclude_linear, (SEPARATION,), *SEPARATED),
+    "plug-in": Method(_find_plug_in, _conclude_linear, (SEPARATION,), *SEPARATED),
 }
 # Who answers a question, by the name that owners of data know it by; permutations need all rows.
 ANSWERED_BY: dict[str, Callable[..., Arrays]] = {

@@ -76,6 +76,8 @@ def answer_losses(sources: SourceData, names: Sequence[Any], *, models: FloatArr
     return losses_of_models(sources, same)
 
 
+NO_NAME = "Sites know no question that {function} answers; enter it in ANSWERED_BY (methods.py)."
+
 QUESTIONS: dict[str, Callable[..., Arrays]] = {
     "describe": describe,
     "derivatives": answer_derivatives,
@@ -92,7 +94,10 @@ LEARNERS: dict[str, Any] = {cls.__name__: cls for cls in (BoundedLoss, LogisticF
 
 def name_of(message: Message) -> str:
     """Name of a question by its message."""
-    return next(n for n, answered_by in QUESTIONS.items() if answered_by is message.answered_by)
+    for name, answered_by in QUESTIONS.items():
+        if answered_by is message.answered_by:
+            return name
+    raise ValueError(NO_NAME.format(function=message.answered_by.__name__))
 
 
 def ask_derivatives(points: FloatArray) -> Message:
