@@ -54,8 +54,8 @@ class _Display:
 
     @staticmethod
     def _columns(estimator: Any, rows: list[Any]) -> dict[str, Any]:
-        """Take what is drawn of these sources."""
-        raise NotImplementedError
+        """Take what is drawn of these sources besides names and reasons: nothing by default."""
+        return {}
 
     def _begin(self, ax: Any) -> None:
         plt = import_extra("matplotlib.pyplot", "report", MATPLOTLIB_MISSING)

@@ -121,8 +121,9 @@ def unpack(content: RecordDict, name: str, known: Mapping[str, Any]) -> Any:
     twice = parts.keys() & numbers.keys()
     parts.update(numbers)
     found = None if twice else _put_together("", parts, known)
-    for left in [*twice, *parts][:1]:
-        raise BadMessage(FIELD_UNKNOWN.format(name=str(left)[:80]))
+    left = [*twice, *parts]
+    if left:
+        raise BadMessage(FIELD_UNKNOWN.format(name=str(left[0])[:80]))
     return found
 
 
